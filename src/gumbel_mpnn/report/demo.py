@@ -30,19 +30,19 @@ def run_demo(runs: Path, device: str = "auto") -> list[Run]:
 def demo_figure(data: Data, runs: Sequence[Run], path: Path) -> None:
     """Draw the given graph, that of Gumbel-MPNN and the test accuracy of every run, and save the figure to `path`."""
     learned = [run.rewire() for run in runs if run.settings.model == "gumbel-mpnn" and run.choice is None]
-    panels = 2 + len(learned)
-    with saved_figure([path], panels, (4.4 * panels, 4.2)) as axes:
-        _draw_graph(axes[0], data, data, "as given")
-        for place, graph in enumerate(learned, start=1):
-            _draw_graph(axes[place], data, graph, "as learned")
+    graphs = [("as given", data), *(("as learned", graph) for graph in learned)]
+    with saved_figure([path], len(graphs) + 1, (4.4 * len(graphs) + 4.4, 4.2)) as axes:
+        for place, (title, graph) in zip(axes, graphs, strict=False):
+            _draw_graph(place, data, graph, title)
         _draw_scores(axes[-1], runs)
         axes[0].figure.tight_layout()
 
 
 def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
     """Draw a sample of the nodes, grouped by class, and the edges of `graph` between them (dark: within a class)."""
-    rng = np.random.default_rng(0)
-    nodes = int(data.num_nodes or 0)
+    from matplotlib.collections import LineCollection
+
+    rng, nodes = np.random.default_rng(0), int(data.num_nodes or 0)
     shown = rng.permutation(nodes)[:SHOWN_NODES]
     place = np.full(nodes, -1)
     place[shown] = np.arange(len(shown))
@@ -50,20 +50,16 @@ def _draw_graph(axes: Any, data: Data, graph: Data, title: str) -> None:
     angle = 2 * np.pi * label / (label.max() + 1)
     xy = np.stack([np.cos(angle), np.sin(angle)], 1) + 0.33 * rng.normal(size=(len(shown), 2))
     source, target = place[graph.edge_index.numpy()]
-    inside = (source >= 0) & (target > source)
-    source, target = source[inside], target[inside]
-    same = label[source] == label[target]
-    ends = np.stack([xy[source], xy[target]], 1)
+    ends = np.stack([source, target])[:, (source >= 0) & (target > source)]
+    same = label[ends[0]] == label[ends[1]]
     for among, color, name in ((~same, "#c8c8c8", "between classes"), (same, "#222222", "within a class")):
-        segments = np.concatenate([ends[among], np.full((int(among.sum()), 1, 2), np.nan)], 1).reshape(-1, 2)
-        axes.plot(*segments.T, color=color, linewidth=0.6, label=name, zorder=1)
+        lines = LineCollection(list(xy[ends[:, among].T]), colors=color, linewidths=0.6, label=name, zorder=1)
+        axes.add_collection(lines)
     axes.scatter(*xy.T, c=[PALETTE[c] for c in label], s=14, zorder=2)
-    ys = data.y[graph.edge_index]
-    share = float((ys[0] == ys[1]).float().mean())
-    edges = graph.edge_index.shape[1] // 2
-    axes.set_title(
-        f"{title}: {edges:,} edges, {100 * share:.0f} % within a class\n(shown: {SHOWN_NODES} of {nodes} nodes)"
-    )
+    one, other = data.y[graph.edge_index]
+    share = 100 * float((one == other).float().mean())
+    about = f"{graph.edge_index.shape[1] // 2:,} edges, {share:.0f} % within a class"
+    axes.set_title(f"{title}: {about}\n(shown: {SHOWN_NODES} of {nodes} nodes)")
     axes.legend(loc="lower left", fontsize=7)
     axes.set_axis_off()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from gumbel_mpnn.graph import pair_key
+from gumbel_mpnn.graph import pairs_of as pairs_of_keys
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.measures.structure import directed_edges
 from gumbel_mpnn.runs.run import Run
@@ -35,20 +37,22 @@ class Pairs:
         out: NDArray[np.bool_] = self.given != self.learned
         return out
 
+    def among(self, chosen: Any) -> Pairs:
+        """Some of the pairs, by a mask or by their numbers."""
+        return Pairs(self.ends[:, chosen], self.given[chosen], self.probability[chosen])
+
 
 def pairs_of(run: Run) -> Pairs:
     """Given edges and candidates of the training graph; the probability is 1 or 0 for models that learn none."""
-    data = run.data  # pairs of a stored graph could be read without it, labels and features not
-    edges_of = undirected_edges if run.settings.data.undirected else directed_edges
+    data, undirected = run.data, run.settings.data.undirected
     if run.settings.rewiring is not None:
         learned = run.rewire(threshold=0).cpu()
         source, target = learned.edge_index
-        once = source < target if run.settings.data.undirected else source != target
+        once = source < target if undirected else source != target
         probability = learned.edge_probability[once].double().numpy()
         return Pairs(learned.edge_index[:, once].numpy(), learned.edge_origin[once].numpy(), probability)
-    before = edges_of(data)
-    after = edges_of(run.rewire()) if run.rewires else before
-    both = torch.cat([before, after], dim=1).unique(dim=1)
-    count = int(data.num_nodes or 0)
-    given, kept = (torch.isin(pair_key(both, count), pair_key(part, count)) for part in (before, after))
-    return Pairs(both.numpy(), given.numpy(), kept.double().numpy())
+    edges_of, count = undirected_edges if undirected else directed_edges, int(data.num_nodes or 0)
+    before, after = (pair_key(edges_of(graph), count) for graph in (data, run.rewire() if run.rewires else data))
+    keys = torch.cat([before, after]).unique()
+    given, kept = (torch.isin(keys, part) for part in (before, after))
+    return Pairs(pairs_of_keys(keys, count).numpy(), given.numpy(), kept.double().numpy())

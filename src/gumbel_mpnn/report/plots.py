@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,25 +43,29 @@ MOST_NAMES = 40
 
 def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
     """Draw one plot of a run or all plots side by side; `Run.plot` describes the arguments."""
-    if what is None and ax is not None:
-        raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
-    if what is not None and what not in PLOTS:
-        raise unknown_name("plot", what, PLOTS)
-    with shared_style():
-        if what is not None:
-            ax = new_axes(1)[0] if ax is None else ax
-            PLOTS[what](run, ax)
-            return ax
-        there = {
-            "confusion": bool(run.data.test_mask.any()),
-            "probabilities": run.settings.rewiring is not None,
-            "degrees": run.rewires,
-        }
-        names = [name for name in PLOTS if there.get(name, True)]
-        axes = new_axes(len(names), columns=2)
-        for place, name in zip(axes, names, strict=True):
-            PLOTS[name](run, place)
+    model = f"model {run.settings.model!r}"
+    reasons = {
+        "confusion": "" if run.data.test_mask.any() else "these runs have no test nodes",
+        "probabilities": f"{model} learns no edge probabilities" if run.settings.rewiring is None else "",
+        "degrees": "" if run.rewires else f"{model} does not rewire the graph",
+    }
+    names = [name for name in PLOTS if not reasons.get(name)]
+    if what is None:
+        if ax is not None:
+            raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
+        with shared_style():
+            axes = new_axes(len(names), columns=2)
+            for place, name in zip(axes, names, strict=True):
+                PLOTS[name](run, place)
         return axes
+    if what not in PLOTS:
+        raise unknown_name("plot", what, PLOTS)
+    if what not in names:
+        raise UserError(f"{reasons[what]}: plot {' or '.join(map(repr, names))}")
+    with shared_style():
+        ax = new_axes(1)[0] if ax is None else ax
+        PLOTS[what](run, ax)
+    return ax
 
 
 def _draw_curves(run: Run, ax: Axes) -> None:
@@ -70,8 +74,7 @@ def _draw_curves(run: Run, ax: Axes) -> None:
     by_epoch = history.pivot_table(index="epoch", columns=["split", "seed"], values=["train_loss", "val", "val_loss"])
     together = by_epoch.dropna()  # a mean over fewer and fewer runs would jump where one ends
     if "val" in by_epoch:  # there are validation nodes
-        for curve in by_epoch["val"]:
-            ax.plot(by_epoch.index, 100 * by_epoch["val"][curve], color=METRIC, linewidth=0.6, alpha=0.4)
+        ax.plot(by_epoch.index, 100 * by_epoch["val"], color=METRIC, linewidth=0.6, alpha=0.4)
         mean = 100 * together["val"].mean(axis=1)
         ax.plot(together.index, mean, color=METRIC, linewidth=1.8, label="validation, mean")
         chosen = [(record.best_epoch, 100 * record.val) for record in run.records if record.val is not None]
@@ -85,19 +88,13 @@ def _draw_curves(run: Run, ax: Axes) -> None:
     ax.set_ylabel(f"validation {run.metric}, %", color=METRIC)
     losses.set_ylabel("loss, mean of the runs", color=LOSS)
     ax.set_title(f"training of {run.n} run{'s' * (run.n > 1)}")
-    handles, labels = (
-        first + second
-        for first, second in zip(ax.get_legend_handles_labels(), losses.get_legend_handles_labels(), strict=True)
-    )
-    losses.legend(handles, labels, ncols=2, **BELOW)
+    lines = [line for each in (ax, losses) for line in each.get_legend_handles_labels()[0]]
+    losses.legend(handles=lines, ncols=2, **BELOW)
 
 
 def _draw_confusion(run: Run, ax: Axes) -> None:
     """Shares of each true class by predicted class, with counts."""
     count = run.confusion_matrix().numpy()
-    total = int(count.sum())
-    if not total:
-        raise UserError("these runs have no test nodes, so there is no confusion matrix: plot 'curves'")
     share = count / np.maximum(count.sum(1, keepdims=True), 1)
     names = run.data.get("class_names") or range(len(count))
     labels = [as_label(name, 14) for name in names][: len(count)]
@@ -112,37 +109,29 @@ def _draw_confusion(run: Run, ax: Axes) -> None:
     ax.set_xlabel("predicted class")
     ax.set_ylabel("true class")
     ax.spines[:].set_visible(False)
-    ax.set_title(f"test nodes: {100 * np.trace(count) / total:.1f} % right" + f" ({run.n} runs added)" * (run.n > 1))
+    right = 100 * np.trace(count) / count.sum()
+    ax.set_title(f"test nodes: {right:.1f} % right" + f" ({run.n} runs added)" * (run.n > 1))
     ax.figure.colorbar(image, ax=ax, label="share of the true class", fraction=0.045)
 
 
 def _draw_probabilities(run: Run, ax: Axes) -> None:
     """Histogram of the learned probabilities of given edges and of candidates."""
-    if run.settings.rewiring is None:
-        raise UserError(f"model {run.settings.model!r} learns no edge probabilities: plot 'curves' or 'confusion'")
     pairs = pairs_of(run)
-    for kind, name, color, style in (
-        (pairs.given, "given edges", METRIC, "-"),
-        (~pairs.given, "candidates", LOSS, "--"),
-    ):
+    kinds = ((pairs.given, "given edges", METRIC, "-"), (~pairs.given, "candidates", LOSS, "--"))
+    for kind, name, color, style in kinds:
         if kind.any():
             label = f"{name}: {kind.sum():,}, {pairs.learned[kind].sum():,} of them at ½ or more"
             look: dict[str, Any] = {"histtype": "step", "linewidth": 1.5, "color": color, "linestyle": style}
             ax.hist(pairs.probability[kind], np.linspace(0, 1, 41).tolist(), label=label, **look)
     ax.axvline(0.5, color="#999999", linewidth=0.8)
-    ax.set_yscale("log")
+    ax.set(yscale="log", xlim=(0, 1), ylabel="pairs of nodes", title="learned edge probabilities")
     ax.set_ylim(bottom=0.7)
-    ax.set_xlim(0, 1)
     ax.set_xlabel("probability of the edge" + ", mean of the runs" * (run.n > 1))
-    ax.set_ylabel("pairs of nodes")
-    ax.set_title("learned edge probabilities")
     ax.legend(**BELOW)
 
 
 def _draw_degrees(run: Run, ax: Axes) -> None:
     """Histogram of the degrees in the given and in the learned graph."""
-    if not run.rewires:
-        raise UserError(f"model {run.settings.model!r} does not rewire the graph: plot 'curves' or 'confusion'")
     before, after = (node_degrees(graph).cpu().numpy() for graph in (run.data, run.rewire()))
     most = max(before.max(), after.max())
     bins = np.arange(min(most, WHOLE_DEGREES) + 2) - 0.5
@@ -153,16 +142,14 @@ def _draw_degrees(run: Run, ax: Axes) -> None:
     # The first line is wide, so that it is seen under the second where the degrees are the same.
     for degree, name, color, style, width in ((before, "given", METRIC, "-", 3), (after, "learned", OTHER, "--", 1.5)):
         label = f"{name} graph: mean {degree.mean():.1f}, {(degree == 0).sum():,} isolated"
-        look: dict[str, Any] = {"histtype": "step", "color": color, "linestyle": style, "linewidth": width}
+        look: dict[str, Any] = {"histtype": "step", "linewidth": width, "color": color, "linestyle": style}
         ax.hist(degree, bins.tolist(), label=label, **look)
     ax.set_xlim(left=-0.5)
-    ax.set_xlabel("degree")
-    ax.set_ylabel("nodes")
-    ax.set_title("degrees before and after")
+    ax.set(xlabel="degree", ylabel="nodes", title="degrees before and after")
     ax.legend(**BELOW)
 
 
-PLOTS: dict[str, Callable[[Run, Axes], None]] = {
+PLOTS: Mapping[str, Callable[[Run, Axes], None]] = {
     "curves": _draw_curves,
     "confusion": _draw_confusion,
     "probabilities": _draw_probabilities,
@@ -185,7 +172,7 @@ def plot_neighborhood(
 
     Args:
         run: Runs of a model that rewires the graph.
-        node: Id of the node, if the graph has `node_ids`, or its number.
+        node: Id of the node or, if the graph has no `node_ids`, its number.
         hops: Largest distance from the node, over edges before or after rewiring.
         color: What colors and markers of the nodes show: the `class`, gray if it is not known, or the `prediction`.
         threshold: Edges with a smaller probability are dropped or not added.
@@ -200,40 +187,34 @@ def plot_neighborhood(
         raise UserError(f"color must be 'class' or 'prediction', not {color!r}")
     if not run.rewires:
         raise UserError(f"model {run.settings.model!r} does not rewire the graph: use plot('curves')")
-    middle, edges = _node_number(run.data, node), _edges(run, threshold)
-    near, found = _neighbors(edges, middle, int(run.data.num_nodes or 0), hops, most)
+    ids = node_ids(run.data)
+    if str(node) not in ids:
+        what = f"a number from 0 to {len(ids) - 1}" if run.data.get("node_ids") is None else "one of run.data.node_ids"
+        raise UserError(f"there is no node {node!r}: give {what}")
+    middle, edges = ids.index(str(node)), _edges(run, threshold)
+    near, found = _neighbors(edges, middle, len(ids), hops, most)
     edges = edges[edges["one"].isin(near) & edges["other"].isin(near)]
     label = run.data.y if color == "class" else run.predict_proba().argmax(-1)
     classes = {one: int(label[one]) for one in near}
-    places = _rings(near, classes)
-    before = edges[edges["kind"] != ADDED].assign(kind=KEPT)
+    nodes = _rings(near, classes)
+    nodes["name"] = [as_label(ids[one], 12) for one in nodes.index]
     counts = ", ".join(f"{(edges['kind'] == kind).sum()} {kind}" for kind in EDGES)
     with shared_style():
         axes = new_axes(2, columns=2, size=(4.8, 4.8))
-        for ax, shown, title in ((axes[0], before, "given graph"), (axes[1], edges, f"rewired: {counts}")):
-            _draw_neighborhood(ax, run, shown, places, classes, middle)
-            ax.set_title(title)
+        _draw_neighborhood(axes[0], nodes, edges[edges["kind"] != ADDED].assign(kind=KEPT), middle)
+        _draw_neighborhood(axes[1], nodes, edges, middle)
+        axes[0].set_title("given graph")
+        axes[1].set_title(f"rewired: {counts}")
         part = f"\n({len(near)} of {found} nodes: the nearest, and those with the surest edges)" * (len(near) < found)
-        name = _node_names(run, [middle])[middle]
-        axes[0].figure.suptitle(f"node {name} and neighbors within {hops} hop{'s' * (hops > 1)}{part}")
-        _legend(axes, run, classes, color)
+        within = f"neighbors within {hops} hop{'s' * (hops > 1)}"
+        axes[0].figure.suptitle(f"node {nodes['name'][middle]} and {within}{part}")
+        _legend(axes, sorted(set(classes.values())), run.data.get("class_names"), color)
     return axes
 
 
-def _node_number(data: Data, node: object) -> int:
-    """Number of a node that is given by its id or, if there is no such id, by its number."""
-    ids, count = data.get("node_ids"), int(data.num_nodes or 0)
-    if ids is not None and node in ids:
-        return list(ids).index(node)
-    if isinstance(node, int | np.integer) and 0 <= node < count:
-        if ids is not None and str(node) in ids and ids[int(node)] != str(node):
-            raise UserError(
-                f"node {node} may be the one with the id {str(node)!r} or the one with this number, whose id is"
-                f" {ids[int(node)]!r}: give the id as text"
-            )
-        return int(node)
-    what = f"a number from 0 to {count - 1}" + " or one of run.data.node_ids" * (ids is not None)
-    raise UserError(f"there is no node {node!r}: give {what}")
+def node_ids(data: Data) -> list[str]:
+    """Names of the nodes: their ids, or their numbers if they have none."""
+    return [str(name) for name in data.get("node_ids") or range(int(data.num_nodes or 0))]
 
 
 def _edges(run: Run, threshold: float) -> pd.DataFrame:
@@ -261,51 +242,33 @@ def _neighbors(edges: pd.DataFrame, middle: int, count: int, hops: int, most: in
     return {int(node): int(distance[node]) for node in np.sort(order[:most])}, len(order)
 
 
-def _rings(near: Mapping[int, int], classes: Mapping[int, int]) -> dict[int, tuple[float, float]]:
-    """Place of each node: the first in the middle, the others on rings by their distance, sorted by class."""
-    places = dict[int, tuple[float, float]]()
-    for ring in range(max(near.values()) + 1):
-        nodes = sorted((node for node, hop in near.items() if hop == ring), key=lambda node: classes[node])
-        angles = 2 * np.pi * (np.arange(len(nodes)) + 0.5 * (ring % 2)) / len(nodes)
-        places |= {
-            node: (ring * np.cos(angle), ring * np.sin(angle)) for node, angle in zip(nodes, angles, strict=True)
-        }
-    return places
+def _rings(near: Mapping[int, int], classes: Mapping[int, int]) -> pd.DataFrame:
+    """Places of the nodes, a row each: the first in the middle, the others on rings by distance, sorted by class."""
+    nodes = pd.DataFrame({"ring": pd.Series(near), "label": pd.Series(classes)}).sort_values(["ring", "label"])
+    ring = nodes["ring"]
+    angle = 2 * np.pi * (nodes.groupby("ring").cumcount() + 0.5 * (ring % 2)) / ring.map(ring.value_counts())
+    return nodes.assign(x=ring * np.cos(angle), y=ring * np.sin(angle))
 
 
-def _draw_neighborhood(
-    ax: Axes,
-    run: Run,
-    edges: pd.DataFrame,
-    places: Mapping[int, tuple[float, float]],
-    classes: Mapping[int, int],
-    middle: int,
-) -> None:
+def _draw_neighborhood(ax: Axes, nodes: pd.DataFrame, edges: pd.DataFrame, middle: int) -> None:
     from matplotlib.patheffects import withStroke
 
     for kind, some in edges.groupby("kind"):
-        for number, ends in enumerate(some[["one", "other"]].to_numpy().tolist()):
-            x, y = zip(*(places[node] for node in ends), strict=True)
-            ax.plot(x, y, zorder=1, label=f"{kind} edge" if number == 0 else None, **EDGES[kind])
-    for node, place in places.items():
-        look: dict[str, Any] = {"s": 60, "edgecolors": "white"}
-        if node == middle:
-            look = {"s": 110, "edgecolors": "black", "linewidths": 1.6}
-        color, marker = _look(classes[node])
-        ax.scatter(place[0], place[1], zorder=2, c=color, marker=marker, **look)
-    if len(places) <= MOST_NAMES:
-        halo = [withStroke(linewidth=2, foreground="white")]
-        about: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "path_effects": halo}
-        for node, text in _node_names(run, list(places)).items():
-            ax.annotate(text, places[node], xytext=(0, 9 if node == middle else 6), zorder=3, **about)
+        ends = some[["one", "other"]].to_numpy().T
+        x, y = (nodes[axis].to_numpy()[nodes.index.get_indexer(ends.ravel())].reshape(ends.shape) for axis in "xy")
+        lines = ax.plot(x, y, zorder=1, **EDGES[str(kind)])
+        lines[0].set_label(f"{kind} edge")
+    halo = [withStroke(linewidth=2, foreground="white")]
+    about: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "path_effects": halo}
+    for node in nodes.itertuples():
+        chosen, (color, marker) = node.Index == middle, _look(node.label)
+        edge, size = ("black", 110) if chosen else ("white", 60)
+        ax.scatter(node.x, node.y, zorder=2, c=color, marker=marker, s=size, edgecolors=edge, linewidths=1.5)
+        if len(nodes) <= MOST_NAMES:
+            ax.annotate(node.name, (node.x, node.y), xytext=(0, 9 if chosen else 6), zorder=3, **about)
     ax.set_aspect("equal")
     ax.margins(0.12)
     ax.set_axis_off()
-
-
-def _node_names(run: Run, nodes: Sequence[int]) -> dict[int, str]:
-    ids = run.data.get("node_ids")
-    return {node: as_label(node if ids is None else ids[node], 12) for node in nodes}
 
 
 def _look(label: int) -> tuple[str, str]:
@@ -313,14 +276,13 @@ def _look(label: int) -> tuple[str, str]:
     return ("#bbbbbb", "o") if label < 0 else (CLASS_COLORS[label % len(CLASS_COLORS)], MARKERS[label % len(MARKERS)])
 
 
-def _legend(axes: Any, run: Run, classes: Mapping[int, int], color: str) -> None:
+def _legend(axes: Any, labels: list[int], names: Any, color: str) -> None:
     """One legend under both axes: kinds of edges, then classes."""
     from matplotlib.lines import Line2D
 
-    handles, labels = axes[1].get_legend_handles_labels()
-    names = run.data.get("class_names")
-    for label in sorted(set(classes.values())):
+    handles = axes[1].get_legend_handles_labels()[0]
+    for label in labels:
         shade, marker = _look(label)
-        handles.append(Line2D([], [], linestyle="", marker=marker, color=shade))
-        labels.append("no label" if label < 0 else f"{color} {as_label(names[label] if names else label, 14)}")
-    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7)
+        text = "no label" if label < 0 else f"{color} {as_label(names[label] if names else label, 14)}"
+        handles.append(Line2D([], [], linestyle="", marker=marker, color=shade, label=text))
+    axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)

@@ -13,6 +13,7 @@ from gumbel_mpnn.util.files import suffix_of, write_atomically
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_BY_CAPITALS = ["frozen", "random", "auto", "auto-frozen", "auto-random", "auto-wary", "auto-wary-frozen"]
 MODEL_NAMES: Mapping[str, str] = {
     "mlp": "MLP",
     "gcn": "GCN",
@@ -25,16 +26,9 @@ MODEL_NAMES: Mapping[str, str] = {
     "soft-median": "Soft-Median",
     "knn": "kNN-GCN",
     "gumbel-mpnn": "Gumbel-MPNN",
-    "frozen": "Frozen",
-    "random": "Random",
-    "auto": "Auto",
-    "auto-frozen": "Auto-frozen",
-    "auto-random": "Auto-random",
-    "auto-wary": "Auto-wary",
-    "auto-wary-frozen": "Auto-wary-frozen",
+    **{name: name.capitalize() for name in _BY_CAPITALS},
 }
 """Display names of models; a model that is not listed is shown under its own name."""
-MODEL_COLUMN = "model"
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 """Colors that can be distinguished with any kind of color vision."""
@@ -88,13 +82,12 @@ def new_axes(count: int, columns: int = 1, size: tuple[float, float] = (4.6, 3.6
     import matplotlib.pyplot as plt
 
     rows = -(-count // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(size[0] * columns, size[1] * rows), squeeze=False, layout="constrained"
-    )
-    for unused in axes.flatten()[count:]:
+    size = (size[0] * columns, size[1] * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    found: NDArray[Any] = axes.flatten()
+    for unused in found[count:]:
         figure.delaxes(unused)
-    found: NDArray[Any] = axes.flatten()[:count]
-    return found
+    return found[:count]
 
 
 def as_label(text: object, most: int = 20) -> str:

@@ -192,9 +192,9 @@ class TestDataSet:
     @pytest.mark.parametrize(
         ("form", "first", "last"),
         [
-            ("text", "data set  model  metric      runs ", "tiny      gcn    accuracy %     2 "),
+            ("text", "data set  model  metric    runs ", "tiny      gcn    accuracy     2 "),
             ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy,2,"),
-            ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy % | 2 | "),
+            ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy | 2 | "),
             ("latex", r"\begin{tabular}{lllrrrrrr}", r"\end{tabular}"),
         ],
     )

@@ -60,8 +60,8 @@ def test_latex():
         name & runs & score \\
         \midrule
         a\_b \& c & 3 & 1.00 \\
-        50 \% \textbar{} $\pm$ & 12 & \textendash{} \\
-        \textendash{} & 7 & 22.00 \\
+        50 \% | ± & 12 & – \\
+        – & 7 & 22.00 \\
         \bottomrule
         \end{tabular}
         """
@@ -146,9 +146,9 @@ def test_a_row_for_each_setting_in_shares_of_one(runs):
 
 def test_the_text_people_read(runs):
     assert run_table(runs[:1]).render("text").splitlines() == [
-        "data set  model  metric      runs   test    std  std error    val  seconds",
-        "────────  ─────  ──────────  ────  ─────  ─────  ─────────  ─────  ───────",
-        "toy       mlp    accuracy %     2  60.00  14.14      10.00  60.00     8.00",
+        "data set  model  metric    runs  test %    std  std error  val %  seconds",
+        "────────  ─────  ────────  ────  ──────  ─────  ─────────  ─────  ───────",
+        "toy       mlp    accuracy     2   60.00  14.14      10.00  60.00     8.00",
     ]
 
 

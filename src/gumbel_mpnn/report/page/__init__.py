@@ -19,20 +19,9 @@ from typing import Any
 from gumbel_mpnn.report.page.content import page_content
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.errors import UserError
-from gumbel_mpnn.util.files import check_writable, is_stream, suffix_of, write_atomically
+from gumbel_mpnn.util.files import is_stream, suffix_of, write_atomically
 
-__all__ = ["check_page_file", "write_page"]
-
-
-def check_page_file(path: Path) -> None:
-    """Raise a `UserError` if the page cannot be written to this file."""
-    if is_stream(path):
-        return
-    if suffix_of(path) not in (".html", ".htm"):
-        raise UserError(f"cannot write {path}: the page is HTML, so give a name that ends in .html")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: give the name of a file")
-    check_writable(path.resolve().parent)
+__all__ = ["write_page"]
 
 
 def write_page(runs: Sequence[Run], path: str | Path, around: Sequence[str] = ()) -> None:
@@ -44,10 +33,12 @@ def write_page(runs: Sequence[Run], path: str | Path, around: Sequence[str] = ()
         around: Ids or numbers of nodes whose surroundings the explorer must show. The explorer of a large graph shows
             the surroundings of some nodes only.
     """
-    check_page_file(Path(path))
+    path = Path(path)
+    if not is_stream(path) and (suffix_of(path) not in (".html", ".htm") or path.is_dir()):
+        raise UserError(f"cannot write {path}: the page is HTML, so give the name of a file that ends in .html")
     if not runs:
         raise UserError("a page needs at least one run")
-    write_atomically(Path(path), _page_of(page_content(runs, around)).encode())
+    write_atomically(path, _page_of(page_content(runs, around)).encode())
 
 
 def _page_of(content: dict[str, Any]) -> str:

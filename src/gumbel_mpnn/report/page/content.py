@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from gumbel_mpnn._version import __version__
+from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
+from gumbel_mpnn.measures.homophily import OF_PAIRS
+from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
+from gumbel_mpnn.measures.structure import class_count
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.report.page.explorer import AUDITED, check_nodes, explorers
-from gumbel_mpnn.report.page.structure import MOST_CLASSES, structure_of
-from gumbel_mpnn.report.pairs import pairs_of
+from gumbel_mpnn.report.page.explorer import AUDITED, Explored, check_nodes, explorer_of
+from gumbel_mpnn.report.pairs import Pairs, pairs_of
 from gumbel_mpnn.report.style import MODEL_NAMES
-from gumbel_mpnn.report.table import METRIC_NAMES
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.choice import read_choices
 from gumbel_mpnn.runs.compare import compare, mean_interval
@@ -28,45 +33,65 @@ from gumbel_mpnn.util.files import none_if_nan
 CONTROL = "frozen"
 MOST_CURVES = 20
 MOST_POINTS = 150
-AUDIT_COLUMNS = (
-    *("source", "target", "source_class", "target_class", "source_known", "target_known"),
-    *("evidence", "probability", "agreement", "similarity", "common_neighbors"),
-)
-Records = list[Record]
-Setting = tuple[Path, Records]
-"""The folder of a setting and its runs."""
+WHOLE_DEGREES = 30
+"""Up to this degree there is a bar for each degree, above it the widths grow."""
+MOST_CLASSES = 50
+"""More classes have no matrices."""
+Records = Sequence[Record]
 
 
 def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, Any]:
     """Content of the page of runs; a part that cannot be made has the reason in place of its values."""
     check_nodes(runs, around)
-    audits = [_attempt(Run.audit, run) for run in runs]
-    pairs = [_attempt(pairs_of, run) for run in runs]
-    graphs, explored = explorers(runs, pairs, [None if isinstance(each, dict) else each for each in audits], around)
-    parts = [
-        {
-            "name": name,
-            "about": _about(run),
-            "table": _attempt(_comparison, run),
-            "curves": _attempt(_curves, run),
-            "confusion": _attempt(_confusion, run),
-            "choice": None if run.choice is None else {**run.choice.to_dict(), "sentence": run.choice.sentence()},
-            "structure": known if isinstance(known, dict) else _attempt(partial(structure_of, pairs=known), run),
-            "audit": audit if isinstance(audit, dict) else _audited(audit),
-            "explorer": shown,
-        }
-        for run, name, known, audit, shown in zip(runs, _names(runs), pairs, audits, explored, strict=True)
-    ]
+    parts, by_data = list[dict[str, Any]](), dict[str, list[tuple[dict[str, Any], Explored]]]()
+    for run, name in zip(runs, _names(runs), strict=True):
+        pairs, audit = _attempt(pairs_of, run), _attempt(Run.audit, run)
+        parts.append(_part(run, name, pairs, audit))
+        if isinstance(pairs, Pairs):
+            explored = (run, pairs, audit if isinstance(audit, Audit) else None)
+            by_data.setdefault(run.records[0].data_hash, []).append((parts[-1], explored))
+    graphs = list[dict[str, Any]]()
+    for same in by_data.values():  # runs on the same data share a graph
+        graph, of_runs = explorer_of([explored for _, explored in same], around)
+        for (part, _), shown in zip(same, of_runs, strict=True):
+            part["explorer"] = {"graph": len(graphs), **shown}
+        graphs.append(graph)
     data = list(dict.fromkeys(run.settings.dataset for run in runs))
     return {"title": f"Rewiring report: {', '.join(data)}", "version": __version__, "runs": parts, "graphs": graphs}
 
 
-def _attempt(make: Callable[[Run], Any], run: Run) -> Any:
+def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
     """What `make` returns or, if data or models are missing, the sentence that says so."""
     try:
-        return make(run)
+        return make(*arguments)
     except UserError as error:
         return {"missing": str(error)}
+
+
+def _part(run: Run, name: str, pairs: Pairs | dict[str, Any], audit: Audit | dict[str, Any]) -> dict[str, Any]:
+    splits, seeds = {record.split for record in run.records}, {record.seed for record in run.records}
+    about = {
+        "dataset": run.settings.dataset,
+        "model": run.settings.model,
+        "fingerprint": run.records[0].fingerprint,
+        "metric": run.metric.replace("_", " "),
+        "runs": f"{counted(run.n, 'run')} ({counted(len(splits), 'split')}, {counted(len(seeds), 'seed')})",
+        "rewires": run.rewires,
+    }
+    if isinstance(audit, Audit):
+        rows = audit.to_dict(AUDITED)
+        audit = {"suspicious": rows["edges"], "absent": rows["missing"]}
+    return {
+        "name": name,
+        "about": about,
+        "table": _attempt(_comparison, run),
+        "curves": _attempt(_curves, run),
+        "confusion": _attempt(_confusion, run),
+        "choice": None if run.choice is None else {**run.choice.to_dict(), "sentence": run.choice.sentence()},
+        "structure": _attempt(_structure, run, pairs) if isinstance(pairs, Pairs) else pairs,
+        "audit": audit,
+        "explorer": None if isinstance(pairs, Pairs) else pairs,
+    }
 
 
 def _name(run: Run) -> str:
@@ -86,107 +111,90 @@ def _names(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _about(run: Run) -> dict[str, Any]:
-    splits, seeds = {record.split for record in run.records}, {record.seed for record in run.records}
-    return {
-        "dataset": run.settings.dataset,
-        "model": run.settings.model,
-        "fingerprint": run.records[0].fingerprint,
-        "metric": METRIC_NAMES.get(run.metric, run.metric).removesuffix(" %"),
-        "runs": f"{counted(run.n, 'run')} ({counted(len(splits), 'split')}, {counted(len(seeds), 'seed')})",
-        "rewires": run.rewires,
-    }
-
-
 def _comparison(run: Run) -> dict[str, Any]:
     """The run, its backbone, the best plain model and the control whose edges are not learned.
 
     Those are taken from the same folder of runs, if they have the data, splits and seeds of the run: of several
     settings of a model, the one with the best validation value. `absent` are the others.
     """
-    settings = list(_settings_beside(run))
-    wanted = {}
+    beside, wanted = _beside(run), dict[str, Records | None]()
     if run.rewires and "backbone" in run.settings.options:
-        wanted["its backbone"] = _best(settings, [run.settings.options["backbone"]])
-    plain = _best(settings, backbones)
+        wanted["its backbone"] = _best(beside.values(), [run.settings.options["backbone"]])
+    plain = _best(beside.values(), backbones)
     if plain is None or plain[0].fingerprint != run.records[0].fingerprint:
         wanted["best plain model"] = plain
     learned = run.settings.model if run.choice is None else run.choice.learned
     if learned != CONTROL and (run.choice is not None or run.settings.rewiring is not None):
-        wanted["control, edges not learned"] = _control(run, settings)
-    roles: dict[str, tuple[str, Records]] = {}
-    for role, found in wanted.items():
-        if found is not None:  # the backbone may be the best plain model too
-            key = found[0].fingerprint
-            roles[key] = (f"{roles[key][0]}, {role}" if key in roles else role, found)
+        wanted["control, edges not learned"] = _control(run, beside)
     rows = [_row("this run", _name(run), run.records, None)]
-    for role, found in roles.values():
+    for fingerprint, found in {each[0].fingerprint: each for each in wanted.values() if each}.items():
+        # The backbone may be the best plain model too.
+        role = ", ".join(role for role, each in wanted.items() if each and each[0].fingerprint == fingerprint)
         model = found[0].settings["model"]["name"]
         rows.append(_row(role, MODEL_NAMES.get(model, model), found, run.records))
     return {"rows": rows, "absent": [role for role, found in wanted.items() if found is None]}
 
 
-def _settings_beside(run: Run) -> Iterator[Setting]:
+def _beside(run: Run) -> dict[Path, Records]:
     """Settings in the same folder of runs that have the data, splits and seeds of a run."""
     path, first = run.folder.path, run.records[0]
+    found: dict[Path, Records] = {}
     if (path.parents[1].name, path.parent.name) != (run.settings.dataset, run.settings.model):
-        return  # the folder was moved
+        return found  # the folder was moved
     for other in sorted(path.parents[3].glob(f"*/{escape(run.settings.dataset)}/*/*")):
         if other.parents[2].name != TRIALS:
             records = {record.replica: record for record in find_records(other) if record.data_hash == first.data_hash}
             if all(record.replica in records for record in run.records):
-                yield other, [records[record.replica] for record in run.records]
+                found[other] = [records[record.replica] for record in run.records]
+    return found
 
 
-def _best(settings: Sequence[Setting], models: Iterable[str]) -> Records | None:
+def _best(settings: Iterable[Records], models: Iterable[str]) -> Records | None:
     names = set(models)
-    found = [records for _, records in settings if records[0].settings["model"]["name"] in names]
+    found = [records for records in settings if records[0].settings["model"]["name"] in names]
     return max(found, key=lambda records: Summary.of(record.val for record in records).mean, default=None)
 
 
-def _control(run: Run, settings: Sequence[Setting]) -> Records | None:
+def _control(run: Run, beside: dict[Path, Records]) -> Records | None:
     """Runs whose edges are not learned: of a ladder like that of the run, or of the model with the same settings."""
 
     def without_name(record: Record) -> dict[str, Any]:
         return {**record.settings, "model": {**record.settings["model"], "name": None}}
 
-    for path, records in settings:
-        first = records[0]
+    names = {str(record.replica) for record in run.records}
+    for path, records in beside.items():
+        first = records[0].settings
         if run.choice is None:
-            if first.settings["model"]["name"] == CONTROL and without_name(first) == without_name(run.records[0]):
+            if first["model"]["name"] == CONTROL and without_name(records[0]) == without_name(run.records[0]):
                 return records
-        elif first.settings["data"]["features"] == run.settings.data.features:
-            names = {str(record.replica) for record in records}
+        elif first["data"]["features"] == run.settings.data.features:
             for choice in read_choices(path):
                 if (choice.learned, choice.wary) == (CONTROL, run.choice.wary) and names <= set(choice.runs):
                     return records
     return None
 
 
-def _row(role: str, name: str, records: Sequence[Record], reference: Sequence[Record] | None) -> dict[str, Any]:
+def _row(role: str, name: str, records: Records, reference: Records | None) -> dict[str, Any]:
     """Test and validation metric with a 95 % interval, and the difference of the run to this row."""
     interval, over = mean_interval(records)
-    row: dict[str, Any] = {
-        "role": role,
-        "name": name,
-        "runs": len(records),
-        "test": Summary.of(record.test for record in records).to_dict()["mean"],
-        "interval": interval,
-        "over": over,
-        "values": [record.test for record in records if record.test is not None],
-        "val": Summary.of(record.val for record in records).to_dict()["mean"],
-        "gain": None,
-    }
-    if reference is not None and row["values"]:
+    values, gain = [record.test for record in records if record.test is not None], None
+    if reference is not None and values:
         paired = compare(reference, records)
-        row["gain"] = {
+        gain = {
             "mean": paired.mean,
             "interval": None if paired.low is None else [paired.low, paired.high],
-            "over": paired.over,
             "outcome": paired.outcome,
             "verdict": paired.verdict,
         }
-    return row
+    return {
+        "role": role,
+        "name": name,
+        "test": Summary.of(values).to_dict()["mean"],
+        "interval": interval,
+        "over": over,
+        "values": values,
+        "gain": gain,
+    }
 
 
 def _curves(run: Run) -> dict[str, Any]:
@@ -194,26 +202,29 @@ def _curves(run: Run) -> dict[str, Any]:
     history = run.history
     curves = []
     for record in run.records[:MOST_CURVES]:
-        own = history[(history["split"] == record.split) & (history["seed"] == record.seed)]
-        rows = own.iloc[_thinned(len(own))]
+        rows = _thinned(history[(history["split"] == record.split) & (history["seed"] == record.seed)])
         if len(rows) and rows["val"].notna().all():
             curves.append(
                 {
                     "name": f"split {record.split}, seed {record.seed}",
                     "epoch": rows["epoch"].tolist(),
-                    "val": _rounded(rows["val"], 5),
+                    "val": _rounded(rows["val"]),
                     "chosen": [record.best_epoch, record.val],
                 }
             )
-    by_epoch = history.pivot_table(index="epoch", columns=["split", "seed"], values=["train_loss", "val_loss"]).dropna()
-    rows = by_epoch.iloc[_thinned(len(by_epoch))]
-    losses = {name: _rounded(rows[name].mean(axis=1), 5) for name in ("train_loss", "val_loss") if name in rows.columns}
-    return {"curves": curves, "loss_epoch": rows.index.tolist(), "losses": losses, "runs": run.n}
+    losses = ["train_loss", "val_loss"]
+    by_epoch = _thinned(history.pivot_table(index="epoch", columns=["split", "seed"], values=losses).dropna())
+    means = {name: _rounded(by_epoch[name].mean(axis=1)) for name in losses if name in by_epoch.columns}
+    return {"curves": curves, "loss_epoch": by_epoch.index.tolist(), "losses": means}
 
 
-def _thinned(length: int) -> list[int]:
-    """At most `MOST_POINTS` places, with the first and the last."""
-    return sorted(set(np.linspace(0, max(length - 1, 0), min(length, MOST_POINTS)).round().astype(int).tolist()))
+def _thinned(rows: Any) -> Any:
+    """At most `MOST_POINTS` rows, with the first and the last."""
+    return rows.iloc[np.unique(np.linspace(0, max(len(rows) - 1, 0), min(len(rows), MOST_POINTS)).round().astype(int))]
+
+
+def _rounded(values: Any) -> list[float | None]:
+    return [none_if_nan(round(float(value), 5)) for value in values]
 
 
 def _confusion(run: Run) -> dict[str, Any]:
@@ -226,20 +237,93 @@ def _confusion(run: Run) -> dict[str, Any]:
     return {"classes": [str(name) for name in names][: len(counts)], "counts": counts.tolist()}
 
 
-def _audited(audit: Audit) -> dict[str, Any]:
-    """The first edges and missing pairs; ends are the names of nodes, as the explorer finds them."""
-    tables = audit.to_dict(AUDITED)
-    suspicious, absent = (
-        [{name: _plain(row[name]) for name in AUDIT_COLUMNS} for row in tables[kind]] for kind in ("edges", "missing")
-    )
-    return {"suspicious": suspicious, "absent": absent, "weights": audit.weights, "pairs": len(audit.edges)}
+def _structure(run: Run, pairs: Pairs) -> dict[str, Any]:
+    """Counts of edges, degrees, matrices of classes and measures of the given and the learned graph.
+
+    `unseen` has the same matrices for edges between nodes that a run did not train on. There every run counts with its
+    own graph and split, since the mean graph has learned from the training nodes of all splits.
+    """
+    data, given, learned = run.data, pairs.given, pairs.learned
+    before, after = (_with_edges(data, pairs.ends[:, kind]) for kind in (given, learned))
+    old, new = measure(before), measure(after)
+    num_classes = class_count(data.y)
+    kinds = None if run.settings.rewiring is None else run.measure_pairs()
+    counts = {"kept": given & learned, "dropped": given & ~learned, "added": ~given & learned, "candidates": ~given}
+    few = num_classes <= MOST_CLASSES
+    return {
+        "counts": {name: int(some.sum()) for name, some in counts.items()},
+        "degrees": _degrees(before, after),
+        "classes": [str(name) for name in data.get("class_names") or range(num_classes)][:num_classes],
+        "all": {when: _matrices(_classes(graph)) for when, graph in (("before", before), ("after", after))}
+        if few
+        else None,
+        "unseen": _unseen(run, before) if few and kinds is not None else None,
+        "measures": [
+            {"name": known.heading, "before": old[name], "after": new[name]} for name, known in MEASURES.items()
+        ],
+        "pairs": [
+            {"kind": kind, "name": MEASURES[name].heading, "before": of.before[name], "after": of.after[name]}
+            for kind, of in ({} if kinds is None else kinds.kinds).items()
+            for name in ("num_edges", *OF_PAIRS)
+        ],
+        "sentence": "" if kinds is None else kinds.sentence(),
+    }
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 4)
-    return value if value is None or isinstance(value, bool | int) else str(value)
+def _with_edges(data: Data, edges: Any) -> Data:
+    """The labels of a graph with other edges."""
+    return Data(edge_index=torch.as_tensor(edges), y=data.y.cpu(), num_nodes=data.num_nodes)
 
 
-def _rounded(values: Any, digits: int) -> list[float | None]:
-    return [none_if_nan(round(float(value), digits)) for value in values]
+def _degrees(before: Data, after: Data) -> dict[str, Any]:
+    """Histograms over the same bins; a bin is from its edge up to the next one."""
+    degrees = [node_degrees(graph).numpy() for graph in (before, after)]
+    most = int(max(degree.max(initial=0) for degree in degrees))
+    bins = np.arange(min(most, WHOLE_DEGREES) + 2)
+    if most > WHOLE_DEGREES:
+        bins = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round().astype(int)])
+    counts = [np.histogram(degree, [*bins[:-1], bins[-1] - 1e-9])[0].tolist() for degree in degrees]
+    return {
+        "bins": bins.tolist(),
+        "before": counts[0],
+        "after": counts[1],
+        "mean": [round(float(degree.mean()), 3) for degree in degrees],
+        "isolated": [int((degree == 0).sum()) for degree in degrees],
+    }
+
+
+def _classes(graph: Data) -> dict[str, Tensor]:
+    """Number of edges between each two classes, and the mean share of each class among the neighbors of a class.
+
+    An edge within a class counts once.
+    """
+    y, edges, num_classes = graph.y, undirected_edges(graph), class_count(graph.y)
+    counts = neighbor_label_counts(y[edges][:, (y[edges] >= 0).all(0)], torch.arange(num_classes), num_classes)
+    counts.diagonal().floor_divide_(2)
+    rows = neighborhood_distributions(graph, own_label=False)
+    usable = (y >= 0) & (rows.sum(1) > 0)
+    total = rows.new_zeros(num_classes, rows.shape[1]).index_add(0, y[usable], rows[usable])
+    number = y[usable].bincount(minlength=num_classes).clamp(min=1)
+    return {"edges": counts, "neighbors": total / number[:, None]}
+
+
+def _unseen(run: Run, given: Data) -> dict[str, Any]:
+    """The matrices for edges between nodes outside the training nodes of a run, mean over the runs."""
+    masks, found = by_split(run.data.train_mask.cpu()), dict[str, list[dict[str, Tensor]]]()
+    for record, learned in zip(run.records, run.graphs(), strict=True):
+        outside = ~masks[:, record.split]
+        for when, graph in (("before", given), ("after", learned.cpu())):
+            edges = undirected_edges(graph)
+            matrices = _classes(_with_edges(run.data, edges[:, outside[edges].all(0)]))
+            found.setdefault(when, []).append(matrices)
+    return {
+        when: _matrices({name: torch.stack([one[name].double() for one in of]).mean(0) for name in of[0]})
+        for when, of in found.items()
+    }
+
+
+def _matrices(matrices: dict[str, Tensor]) -> dict[str, list[list[float | None]]]:
+    return {
+        name: [[none_if_nan(round(value, 4)) for value in row] for row in matrix.tolist()]
+        for name, matrix in matrices.items()
+    }
