@@ -97,13 +97,10 @@ class TestDemo:
     @pytest.fixture(autouse=True)
     def short(self, monkeypatch):
         """A few epochs and splits."""
-        fit = demo_module.fit
-
-        def few_epochs(*arguments, **keywords):
-            keywords["overrides"] = ["train.epochs=3", "model.hidden_channels=8"]
-            return fit(*arguments, splits=[0, 1], **keywords)
-
-        monkeypatch.setattr(demo_module, "fit", few_epochs)
+        describe, few = demo_module.describe, ["train.epochs=3", "model.hidden_channels=8"]
+        monkeypatch.setattr(
+            demo_module, "describe", lambda data, model, **_: describe(data, model, splits=[0, 1], overrides=few)
+        )
 
     def test_a_table_a_page_and_a_figure(self, command, here, no_training):
         result = command("demo", "--device", "cpu", "--format", "json")

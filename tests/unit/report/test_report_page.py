@@ -136,13 +136,13 @@ def test_a_part_whose_files_are_gone_says_so_and_the_others_stay(tmp_path):
     for model in run.folder.path.glob("*/model.safetensors"):
         model.unlink()
     part = page_content([run])["runs"][0]
-    assert "does not exist" in part["confusion"]["missing"]
-    assert "does not exist" in part["audit"]["missing"]
+    assert "model.safetensors any more" in part["confusion"]["missing"]
+    assert "model.safetensors any more" in part["audit"]["missing"]
     assert part["structure"]["counts"]["kept"] > 0
     assert set(part["explorer"]["prediction"]) == {-1}
     for graph in run.folder.path.glob("*/graph.safetensors"):
         graph.unlink()
-    assert "does not exist" in page_content([run])["runs"][0]["explorer"]["missing"]
+    assert "graph.safetensors any more" in page_content([run])["runs"][0]["explorer"]["missing"]
     alone = page_content([gm.load_run(run.folder.path)])
     assert "are not known" in alone["runs"][0]["explorer"]["missing"]
     assert alone["graphs"] == []

@@ -14,7 +14,6 @@ from gumbel_mpnn.report import Fixed, Table, run_table
 from gumbel_mpnn.report import demo as demo_module
 from gumbel_mpnn.report.demo import demo_figure, run_demo
 from gumbel_mpnn.runs.fit import fit
-from gumbel_mpnn.settings.presets import read_preset
 from helpers import changed, small_data
 
 TABLE = Table(
@@ -164,19 +163,11 @@ def test_the_figure_needs_no_display_and_leaves_others_alone(runs, tmp_path, mon
 
 
 def test_the_demo_trains_its_models_with_their_presets(monkeypatch, runs, tmp_path):
-    calls = []
-
-    def note(data, model, **keywords):
-        calls.append((data.name, model, keywords))
-        return runs[0]
-
-    monkeypatch.setattr(demo_module, "fit", note)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    specs = []
+    monkeypatch.setattr(demo_module, "train_spec", lambda spec, *_, **__: specs.append(spec) or runs[0])
     assert run_demo(tmp_path) == [runs[0]] * len(demo_module.MODELS)
-    assert [(name, model) for name, model, _ in calls] == [("demo", model) for model in demo_module.MODELS]
-    assert demo_module.MODELS[:2] == ("mlp", "gcn")
-    assert all(keywords["runs"] == tmp_path for _, _, keywords in calls)
-    assert [keywords["workers"] for _, _, keywords in calls] == [1, 1, 1, 1, 2]
-    budgets = [read_preset("tuned", "demo", model).tables["train"]["epochs"] for model in demo_module.MODELS[:-1]]
-    assert len(set(budgets)) == 1
+    *single, auto = specs
+    assert [spec.settings.model for spec in single] == ["mlp", "gcn", "sage", "gumbel-mpnn"]
+    assert len({spec.settings.train.epochs for spec in single}) == 1
+    assert all(spec.preset is not None for spec in single)
+    assert len(auto.rungs) > 1
