@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +29,11 @@ from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, read_data
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
-from gumbel_mpnn.util.errors import DataError, UserError
+from gumbel_mpnn.util.errors import DataError, UserError, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -139,31 +135,12 @@ class Run:
 
     def __repr__(self) -> str:
         """Three lines: what was trained, how good it is, and what to do next or what `auto` chose."""
-        note = " (mean ± standard error)" if self.n > 1 else ""
-        last = self._next if self.choice is None else f"{self.choice.title}: {self.choice.sentence()}"
-        return f"{self._title}\ntest {_percent(self.test)}, validation {_percent(self.val)}{note}\n{last}"
-
-    def _repr_html_(self) -> str:
-        """The same as tables in HTML, with the rungs if `auto` made the runs; names of the user are escaped."""
-        from pandas import DataFrame
-
-        parts = {"test": self.test, "validation": self.val}
-        rows = [{"%": part, **_percents(found.to_dict()), "runs": found.n} for part, found in parts.items() if found.n]
-        tables = [rows] if self.choice is None else [rows, [_percents(asdict(rung)) for rung in self.choice.rungs]]
-        style: dict[str, Any] = {"index": False, "float_format": "{:.2f}".format, "na_rep": NOTHING}
-        html = [f"<p><b>{escape(self._title)}</b></p>", *(DataFrame(each).to_html(**style) for each in tables)]
+        model, last = self.settings.model, f"next: run.predict(), {'run.rewire(), ' * self.rewires}run.page('run.html')"
         if self.choice is not None:
-            html.insert(2, f"<p>{escape(self.choice.sentence())}</p>")
-        return "\n".join([*html, f"<p>{escape(self._next)}</p>"])
-
-    @property
-    def _title(self) -> str:
-        model = self.settings.model if self.choice is None else f"{self.choice.title}: {self.choice.chosen}"
-        return f"{model} on {self.settings.dataset}: {self.n} run{'s' * (self.n > 1)}, metric {self.metric}"
-
-    @property
-    def _next(self) -> str:
-        return f"next: run.predict(), {'run.rewire(), ' * self.rewires}run.plot(), run.history"
+            model = f"{self.choice.title}: {self.choice.chosen}"
+            last = f"{self.choice.title}: {self.choice.sentence()}"
+        title = f"{model} on {self.settings.dataset}: {counted(self.n, 'run')}, metric {self.metric}"
+        return f"{title}\ntest {self.test}, validation {self.val}\n{last}"
 
     def predict_proba(self, data: Data | None = None, *, out_of_fold: bool = False) -> Tensor:
         """Class probabilities averaged over all runs, [N, C], on the training graph by default.
@@ -295,20 +272,6 @@ class Run:
             "runs": self.folders,
             **({} if self.choice is None else {"choice": self.choice.to_dict()}),
         }
-
-
-def _percent(summary: Summary) -> str:
-    """Mean and standard error; a dash if there was nothing to measure."""
-    if not math.isfinite(summary.mean):
-        return NOTHING
-    error = f" ± {100 * summary.stderr:.2f}" if summary.n > 1 else ""
-    return f"{100 * summary.mean:.2f}{error} %"
-
-
-def _percents(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with shares in percent, NaN if they are not known."""
-    known = {name: math.nan if value is None else value for name, value in values.items() if name != "rank"}
-    return {name: 100 * value if isinstance(value, float) else value for name, value in known.items()}
 
 
 def load_run(
