@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gumbel_mpnn.baselines.sdrf_steps import Flow
+
 Matrix = NDArray[np.int64]
 Pair = tuple[int, int]
 
@@ -80,3 +82,14 @@ def sdrf(
             break
         steps.append((added, removed))
     return steps
+
+
+def edges_kept(flow: Flow) -> NDArray[np.int64]:
+    """Numbers of the edges that a flow has now, in the order of its pairs."""
+    used = np.flatnonzero(flow.state.ends[0] >= 0)
+    return used[np.lexsort(flow.state.ends[::-1, used])]
+
+
+def curvature_kept(flow: Flow) -> NDArray[np.float64]:
+    """Curvature of each of the pairs of a flow, as it knows it."""
+    return flow.state.curvature[edges_kept(flow)]

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, cycle_terms, value
+from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, clear, cycle_terms, mark_neighbors, value
 from gumbel_mpnn.util.jit import compiled
 
 BLOCK = 256
 """Number of edges per block; the lowest and the largest curvature of each block are stored."""
-POOL_USED, FREE, TOUCHED, LARGEST_CAPACITY, DONE = 0, 1, 2, 3, 4
+POOL_USED, FREE, TOUCHED, DONE = 0, 1, 2, 3
 """Indices of `State.sizes`."""
 
 
@@ -45,7 +45,7 @@ class State(NamedTuple):
     is_touched: NDArray[np.uint8]
     """[S], whether an edge is in `touched`."""
     sizes: NDArray[np.int64]
-    """Memory of neighbors in use, number of free numbers, of touched edges, largest capacity of a node, steps done."""
+    """Memory of neighbors in use, number of free numbers, of touched edges, steps done."""
     scratch: Scratch
 
 
@@ -53,19 +53,6 @@ class State(NamedTuple):
 def wide(number: int) -> int:
     """Convert a number to 64 bits, since a function is compiled again for every type of its arguments."""
     return np.int64(number)  # type: ignore[return-value]
-
-
-@compiled
-def has_room(state: State) -> bool:
-    """Whether one more edge can be added even if the neighbors of both its nodes have to be moved."""
-    free: int = state.graph.neighbor.size - state.sizes[POOL_USED]
-    return free >= 2 * grown(state.sizes[LARGEST_CAPACITY])
-
-
-@compiled
-def grown(capacity: int) -> int:
-    """New capacity of a node whose `capacity` is used up."""
-    return 2 * capacity + 4
 
 
 @compiled
@@ -92,9 +79,8 @@ def _move(state: State, node: int) -> None:
         graph.neighbor[begin + offset] = graph.neighbor[graph.start[node] + offset]
         graph.edge[begin + offset] = graph.edge[graph.start[node] + offset]
     graph.start[node] = begin
-    state.capacity[node] = grown(state.capacity[node])
+    state.capacity[node] = 2 * state.capacity[node] + 4
     state.sizes[POOL_USED] += state.capacity[node]
-    state.sizes[LARGEST_CAPACITY] = max(state.sizes[LARGEST_CAPACITY], state.capacity[node])
 
 
 @compiled
@@ -231,13 +217,14 @@ def change(terms: Terms, edge: int, without: int, within: int, sign: int) -> Non
 @compiled
 def shift(state: State, u: int, v: int, sign: int) -> None:
     """Update the terms of all other edges."""
+    graph, mark = state.graph, state.scratch.mark
     for end, bit in ((u, 1), (v, 2)):
-        _mark(state, end, bit)
+        mark_neighbors(graph, end, mark, bit)
     _opposite_edges(state, u, v, sign)
     for end, new, at_end in ((u, v, 1), (v, u, 2)):
         _edges_at(state, end, new, at_end, sign)
     for end, bit in ((u, 1), (v, 2)):
-        _unmark(state, end, bit)
+        clear(graph, end, mark, bit)
 
 
 @compiled
@@ -248,7 +235,7 @@ def _opposite_edges(state: State, u: int, v: int, sign: int) -> None:
         i = wide(graph.neighbor[place])
         if mark[i] != 1:
             continue
-        _mark(state, i, at_i)
+        mark_neighbors(graph, i, mark, at_i)
         shared = 0  # neighbors of both i and v
         for beyond in range(graph.start[i], graph.start[i] + graph.degree[i]):
             shared += (mark[graph.neighbor[beyond]] & 2) >> 1
@@ -265,7 +252,7 @@ def _opposite_edges(state: State, u: int, v: int, sign: int) -> None:
             change(state.terms, edge, at_u, at_u + 1, sign)
             change(state.terms, edge, at_v, at_v + 1, sign)
             touch(state, edge)
-        _unmark(state, i, at_i)
+        clear(graph, i, mark, at_i)
 
 
 @compiled
@@ -276,7 +263,7 @@ def _edges_at(state: State, end: int, new: int, at_end: int, sign: int) -> None:
     across = np.empty(mark.size, np.int32)
     for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
         j, edge = wide(graph.neighbor[place]), wide(graph.edge[place])
-        _mark(state, j, at_j)
+        mark_neighbors(graph, j, mark, at_j)
         shares = (mark[j] & at_new) != 0
         # The nodes opposite to `new`: if it is shared, its four-cycles disappear, otherwise they appear.
         around, skipped, wanted = (new, at_new, at_end) if shares else (j, at_j, at_new)
@@ -296,7 +283,7 @@ def _edges_at(state: State, end: int, new: int, at_end: int, sign: int) -> None:
         change(terms, edge, count if shares else 0, 0 if shares else count, sign)
         terms.triangles[edge] += sign * shares
         touch(state, edge)
-        _unmark(state, j, at_j)
+        clear(graph, j, mark, at_j)
 
 
 @compiled
@@ -330,15 +317,3 @@ def _count_across(
         for beyond in range(graph.start[node], graph.start[node] + graph.degree[node]):
             here += (mark[graph.neighbor[beyond]] & bits) == own
         number[node] = here
-
-
-@compiled
-def _mark(state: State, node: int, bit: int) -> None:
-    for place in range(state.graph.start[node], state.graph.start[node] + state.graph.degree[node]):
-        state.scratch.mark[state.graph.neighbor[place]] |= bit
-
-
-@compiled
-def _unmark(state: State, node: int, bit: int) -> None:
-    for place in range(state.graph.start[node], state.graph.start[node] + state.graph.degree[node]):
-        state.scratch.mark[state.graph.neighbor[place]] &= 7 - bit

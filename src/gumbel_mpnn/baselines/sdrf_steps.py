@@ -14,26 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.baselines.sdrf_state import (
-    BLOCK,
-    DONE,
-    LARGEST_CAPACITY,
-    State,
-    add,
-    extremes,
-    grown,
-    has_room,
-    remove,
-    wide,
-)
+from gumbel_mpnn.baselines.sdrf_state import BLOCK, DONE, State, add, extremes, remove, wide
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures.curvature import adjacency, count_terms
-from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, fill_values, value
+from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, clear, fill_values, mark_neighbors, value
 from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.util.jit import compiled
 
-GOING, FULL, FINISHED = 0, 1, 2
-"""Results of `advance`: all steps were done; the arrays are full; no further step is possible."""
 KINDS = 6
 """Five kinds, and 0 for nodes that are not part of a candidate."""
 
@@ -58,77 +45,52 @@ class Flow:
     """
 
     def __init__(self, graph: PairGraph, steps: int, tau: float, removal_bound: float | None, seed: int) -> None:
-        self.num_nodes, self.tau = graph.num_nodes, tau
-        self.bound = math.inf if removal_bound is None else removal_bound
+        self.tau, self.bound = tau, math.inf if removal_bound is None else removal_bound
         self.uniforms = np.random.default_rng(derive_seed(seed, "sdrf")).random(steps)
         self.finished = steps == 0
         """Whether no further step is possible."""
-        self._log = np.full((steps, 4), -1, np.int64)
-        self._state = _first_state(graph, steps)
-        nodes = self.num_nodes
+        self.state = _first_state(graph, steps)
+        nodes = graph.num_nodes
         self._around = Around(np.zeros(nodes, np.uint8), np.zeros(nodes, np.uint8), np.zeros(nodes))
 
-    def advance(self, count: int) -> int:
-        """Do up to `count` further steps; returns the number of steps done."""
-        before, last = self.done, min(self.done + count, len(self.uniforms))
-        while not self.finished and self.done < last:
-            how = advance(self._state, self._around, self.tau, self.bound, self.uniforms, self._log, last)
-            if how == FULL:
-                self._state = _enlarged(self._state)
-            self.finished = how == FINISHED or self.done == len(self.uniforms)
-        return self.done - before
+    def advance(self, count: int) -> None:
+        """Do up to `count` further steps."""
+        last = min(self.done + count, len(self.uniforms))
+        ended = advance(self.state, self._around, self.tau, self.bound, self.uniforms, last)
+        self.finished = ended or self.done == len(self.uniforms)
 
     @property
     def done(self) -> int:
         """Number of steps done."""
-        return int(self._state.sizes[DONE])
-
-    @property
-    def log(self) -> NDArray[np.int64]:
-        """Nodes of the edge added and of the edge removed in each step, −1 for none, [done, 4]."""
-        return self._log[: self.done]
+        return int(self.state.sizes[DONE])
 
     @property
     def pairs(self) -> NDArray[np.int64]:
         """Current edges `i < j`, sorted, [2, P]."""
-        ends = self._state.ends[:, self._numbers].astype(np.int64)
+        ends = self.state.ends[:, self.state.ends[0] >= 0].astype(np.int64)
         return ends[:, np.lexsort((ends[1], ends[0]))]
-
-    @property
-    def curvature(self) -> NDArray[np.float64]:
-        """Curvature of each of `pairs`, [P]."""
-        ends, curvature = self._state.ends[:, self._numbers], self._state.curvature[self._numbers]
-        return curvature[np.lexsort((ends[1], ends[0]))]
-
-    @property
-    def _numbers(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self._state.ends[0] >= 0)
 
 
 def _first_state(graph: PairGraph, steps: int) -> State:
     """Initial state of a graph, with memory for `steps` more edges."""
-    neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
+    given, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
     nodes, count = graph.num_nodes, pairs.shape[1]
-    size = count + steps
-    counted = count_terms(neighbors, pairs)
-    terms = Terms(*(np.concatenate([term, np.zeros(steps, np.int32)]) for term in counted))
-    curvature = np.zeros(size)
-    fill_values(neighbors, pairs, counted, curvature[:count])
-    ends = np.full((2, size), -1, np.int32)
+    size, blocks = count + steps, -(-(count + steps) // BLOCK)
+    # A node that gets neighbors is moved to twice its memory and 4 more, so that all its places together are less than
+    # 4 (d + 3) if it has d neighbors at most. Memory that is never used is never touched, and so takes none.
+    used = given.neighbor.size
+    room = used + 4 * (used + 2 * steps) + 12 * min(nodes, 2 * steps)
+    neighbor, edge = np.zeros(room, np.int32), np.zeros(room, np.int32)
+    neighbor[:used], edge[:used] = given.neighbor, given.edge
+    counted = count_terms(given, pairs)
+    curvature, ends = np.zeros(size), np.full((2, size), -1, np.int32)
+    fill_values(given, pairs, counted, curvature[:count])
     ends[:, :count] = pairs
-    largest = int(neighbors.degree.max(initial=0))
-    room = np.zeros(2 * grown(largest) + 8 * steps, np.int32)
-    blocks = -(-size // BLOCK)
     return State(
-        graph=Adjacency(
-            neighbors.start,
-            neighbors.degree,
-            np.concatenate([neighbors.neighbor, room]),
-            np.concatenate([neighbors.edge, room]),
-        ),
-        capacity=neighbors.degree.copy(),
+        graph=Adjacency(given.start, given.degree, neighbor, edge),
+        capacity=given.degree.copy(),
         ends=ends,
-        terms=terms,
+        terms=Terms(*(np.concatenate([term, np.zeros(steps, np.int32)]) for term in counted)),
         curvature=curvature,
         least=np.full(blocks, -1, np.int32),
         most=np.full(blocks, -1, np.int32),
@@ -136,54 +98,31 @@ def _first_state(graph: PairGraph, steps: int) -> State:
         free=np.arange(size, dtype=np.int32)[::-1].copy(),
         touched=np.zeros(size, np.int32),
         is_touched=np.zeros(size, np.uint8),
-        sizes=np.array([neighbors.neighbor.size, steps, 0, largest, 0], np.int64),
+        sizes=np.array([used, steps, 0, 0], np.int64),
         scratch=Scratch(np.zeros(nodes, np.uint8), np.zeros(nodes, np.int32)),
     )
 
 
-def _enlarged(state: State) -> State:
-    """Copy a state with more memory for neighbors."""
-    room = max(4 * grown(int(state.sizes[LARGEST_CAPACITY])), state.graph.neighbor.size // 4)
-    more = np.zeros(room, np.int32)
-    graph = state.graph._replace(
-        neighbor=np.concatenate([state.graph.neighbor, more]), edge=np.concatenate([state.graph.edge, more])
-    )
-    return state._replace(graph=graph)
-
-
 @compiled
-def advance(
-    state: State,
-    around: Around,
-    tau: float,
-    bound: float,
-    uniforms: NDArray[np.float64],
-    log: NDArray[np.int64],
-    last: int,
-) -> int:
-    """Do steps until `last` steps are done in total; returns `GOING`, `FULL` or `FINISHED`.
+def advance(state: State, around: Around, tau: float, bound: float, uniforms: NDArray[np.float64], last: int) -> bool:
+    """Do steps until `last` steps are done in total; returns whether no further step is possible.
 
-    The number of steps done is part of the state, so that the two agree even after an interrupt. The nodes of the edge
-    added and of the edge removed are written to `log` [steps, 4], −1 for none.
+    The number of steps done is part of the state, so that the two agree even after an interrupt.
     """
     for step in range(state.sizes[DONE], last):
-        if not has_room(state):
-            return FULL
         least, most = extremes(state)
         if least < 0:
-            return FINISHED
+            return True
         removing = state.curvature[most] > bound
         i, j = draw(state, around, least, tau, uniforms[step])
         if i >= 0:
-            log[step, 0], log[step, 1] = min(i, j), max(i, j)
             add(state, i, j)
         if removing:
-            log[step, 2], log[step, 3] = state.ends[0, most], state.ends[1, most]
             remove(state, most)
         if i < 0 and not removing:
-            return FINISHED
+            return True
         state.sizes[DONE] = step + 1
-    return GOING
+    return False
 
 
 @compiled
@@ -210,15 +149,10 @@ def draw(state: State, around: Around, edge: int, tau: float, uniform: float) ->
 @compiled
 def with_neighbors(state: State, node: int) -> NDArray[np.int64]:
     """A node and its neighbors, sorted."""
-    graph, out = state.graph, np.empty(state.graph.degree[node] + 1, np.int64)
-    passed = 0
-    for place in range(graph.degree[node]):
-        neighbor = graph.neighbor[graph.start[node] + place]
-        if neighbor > node and not passed:
-            out[place], passed = node, 1
-        out[place + passed] = neighbor
-    if not passed:
-        out[-1] = node
+    begin, degree = state.graph.start[node], state.graph.degree[node]
+    out = np.empty(degree + 1, np.int64)
+    out[:degree], out[degree] = state.graph.neighbor[begin : begin + degree], node
+    out.sort()
     return out
 
 
@@ -298,8 +232,7 @@ def _choose(
     i = rows[chosen]
     mark = state.scratch.mark
     mark[i] = 1
-    for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
-        mark[graph.neighbor[place]] = 1
+    mark_neighbors(graph, i, mark, 1)
     last = -1
     for j in columns:
         if mark[j] or not (kind_y[j] or j == y):
@@ -310,8 +243,7 @@ def _choose(
         if rest < 0:
             break
     mark[i] = 0
-    for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
-        mark[graph.neighbor[place]] = 0
+    clear(graph, i, mark)
     return i, last
 
 
@@ -326,10 +258,8 @@ def find_kinds(state: State, around: Around, edge: int) -> NDArray[np.float64]:
     x, y = wide(state.ends[0, edge]), wide(state.ends[1, edge])
     first, second = graph.degree[x], graph.degree[y]
     triangles, cycles, largest = state.terms.triangles[edge], state.terms.cycles[edge], state.terms.largest[edge]
-    for place in range(graph.start[x], graph.start[x] + first):
-        mark[graph.neighbor[place]] = 1
-    for place in range(graph.start[y], graph.start[y] + second):
-        mark[graph.neighbor[place]] += 2
+    mark_neighbors(graph, x, mark, 1)
+    mark_neighbors(graph, y, mark, 2)
     mark[x] = mark[y] = 0
     for place in range(graph.start[x], graph.start[x] + first):
         node = graph.neighbor[place]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbel_mpnn.measures.kernels import Adjacency
+from gumbel_mpnn.measures.kernels import Adjacency, clear, mark_neighbors
 from gumbel_mpnn.util.jit import compiled
 
 TRIES = 16
@@ -82,10 +82,8 @@ def draw_around(
     hashes = np.empty(per_edge, np.uint64)
     for row in range(edges.size):
         x, y = pairs[0, edges[row]], pairs[1, edges[row]]
-        for place in range(graph.start[x], graph.start[x] + graph.degree[x]):
-            mark[graph.neighbor[place]] = 1
-        for place in range(graph.start[y], graph.start[y] + graph.degree[y]):
-            mark[graph.neighbor[place]] += 2
+        mark_neighbors(graph, x, mark, 1)
+        mark_neighbors(graph, y, mark, 2)
         mark[x], mark[y] = 1, 2
         num_first = _list_alone(graph, mark, x, 1, first)
         num_second = _list_alone(graph, mark, y, 2, second)
@@ -124,8 +122,7 @@ def draw_around(
                     break
         for end in (x, y):
             mark[end] = 0
-            for place in range(graph.start[end], graph.start[end] + graph.degree[end]):
-                mark[graph.neighbor[place]] = 0
+            clear(graph, end, mark)
 
 
 @compiled

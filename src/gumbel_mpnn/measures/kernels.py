@@ -63,10 +63,17 @@ def value(first: int, second: int, triangles: int, cycles: int, largest: int) ->
 
 
 @compiled
-def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8]) -> None:
-    """Set `mark` [N] to 0 at the neighbors of `node`."""
+def mark_neighbors(graph: Adjacency, node: int, mark: NDArray[np.uint8], bit: int) -> None:
+    """Set a bit of `mark` [N] at the neighbors of `node`."""
     for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
-        mark[graph.neighbor[place]] = 0
+        mark[graph.neighbor[place]] |= bit
+
+
+@compiled
+def clear(graph: Adjacency, node: int, mark: NDArray[np.uint8], bit: int = 255) -> None:
+    """Remove a bit of `mark` [N], or all, at the neighbors of `node`."""
+    for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
+        mark[graph.neighbor[place]] &= 255 - bit
 
 
 @compiled
@@ -142,52 +149,31 @@ def leap(neighbor: Ints, place: int, end: int, wanted: int) -> int:
     while place + step < end and neighbor[place + step] < wanted:
         place += step
         step *= 2
-    low, high = place + 1, min(place + step, end)
-    while low < high:
-        middle = (low + high) // 2
-        if neighbor[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return place + 1 + int(np.searchsorted(neighbor[place + 1 : min(place + step, end)], wanted))
 
 
 @compiled
-def count_in_lists(start: Ints, neighbor: Ints, first: Ints, second: Ints) -> Ints:
-    """Number of common neighbors of each pair, [P]."""
-    counts = np.zeros(len(first), dtype=np.int64)
+def find_common(start: Ints, neighbor: Ints, first: Ints, second: Ints, counts: Ints, arcs: Ints) -> None:
+    """Count the common neighbors of each pair in `counts` [P], or fill `arcs` [2, T] unless T is 0.
+
+    These are the arcs from both nodes of each pair to each of their common neighbors, in the order of the pairs. The
+    arcs of the graph are sorted by node, with offsets `start` [N + 1], then by neighbor. The neighbors of two nodes are
+    merged in leaps, so that a node with few of them is quickly compared with a hub.
+    """
+    total = 0
     for pair in range(len(first)):
         a, b = start[first[pair]], start[second[pair]]
         end_a, end_b = start[first[pair] + 1], start[second[pair] + 1]
+        before = total
         while a < end_a and b < end_b:
             if neighbor[a] == neighbor[b]:
-                counts[pair] += 1
+                if arcs.shape[1]:
+                    arcs[0, total], arcs[1, total] = a, b
+                total += 1
                 a += 1
                 b += 1
             elif neighbor[a] < neighbor[b]:
                 a = leap(neighbor, a, end_a, neighbor[b])
             else:
                 b = leap(neighbor, b, end_b, neighbor[a])
-    return counts
-
-
-@compiled
-def arcs_to_common(start: Ints, neighbor: Ints, first: Ints, second: Ints, counts: Ints) -> Ints:
-    """Arcs from both nodes of each pair to each of their common neighbors, [2, T], in the order of the pairs."""
-    arcs = np.empty((2, counts.sum()), dtype=np.int64)
-    place = 0
-    for pair in range(len(first)):
-        a, b = start[first[pair]], start[second[pair]]
-        end = place + counts[pair]
-        while place < end:
-            if neighbor[a] == neighbor[b]:
-                arcs[0, place] = a
-                arcs[1, place] = b
-                place += 1
-                a += 1
-                b += 1
-            elif neighbor[a] < neighbor[b]:
-                a = leap(neighbor, a, start[first[pair] + 1], neighbor[b])
-            else:
-                b = leap(neighbor, b, start[second[pair] + 1], neighbor[a])
-    return arcs
+        counts[pair] = total - before

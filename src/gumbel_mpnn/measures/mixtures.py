@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,34 +97,26 @@ def decompose(
     if not chosen or min(chosen) < 0:
         raise UserError(f"decomposing needs at least one seed, 0 or more, not {seeds!r}")
     check_at_least(1, max_components=max_components)
-    if not 0 <= reg_covar < np.inf:
-        raise UserError(f"reg_covar must be a finite number, 0 or more, but is {reg_covar!r}")
     y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed).numpy()
-    num_classes = class_count(y)
-    if not num_classes:
+    if not class_count(y):
         raise DataError("the graph has no labelled nodes: there is no class to decompose")
-    pseudo_labels, totals = torch.full_like(y, -1), np.zeros(len(chosen), np.int64)
+    pseudo_labels, totals, sizes = torch.full_like(y, -1), [0] * len(chosen), list[int]()
     mixtures: list[GaussianMixture | None] = []
     bic: list[float] = []
-    first = 0
-    for label in range(num_classes):
+    for label in range(class_count(y)):
         nodes = np.flatnonzero(y == label)
-        if not len(nodes):
-            mixtures.append(None)
-            bic.append(0.0)
-            continue
-        with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
-            found = [_best_mixture(rows[nodes], max_components, reg_covar, seed) for seed in chosen]
-        totals += [mixture.n_components for _, mixture in found]
-        score, mixture = min(found, key=lambda each: each[0])
-        pseudo_labels[nodes] = first + torch.from_numpy(mixture.predict(rows[nodes]))
-        first += mixture.n_components
-        mixtures.append(mixture)
-        bic.append(score)
-    sizes = torch.tensor([0 if mixture is None else mixture.n_components for mixture in mixtures])
-    return Decomposition(
-        pseudo_labels, torch.repeat_interleave(sizes), tuple(mixtures), tuple(bic), tuple(totals.tolist())
-    )
+        best: tuple[float, GaussianMixture | None] = (0.0, None)
+        if len(nodes):
+            with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
+                found = [_best_mixture(rows[nodes], max_components, reg_covar, seed) for seed in chosen]
+            totals = [total + mixture.n_components for total, (_, mixture) in zip(totals, found, strict=True)]
+            best = min(found, key=itemgetter(0))
+            pseudo_labels[nodes] = sum(sizes) + torch.from_numpy(best[1].predict(rows[nodes]))
+        bic.append(best[0])
+        mixtures.append(best[1])
+        sizes.append(0 if best[1] is None else best[1].n_components)
+    class_of = torch.repeat_interleave(torch.tensor(sizes))
+    return Decomposition(pseudo_labels, class_of, tuple(mixtures), tuple(bic), tuple(totals))
 
 
 def _best_mixture(
@@ -139,4 +132,4 @@ def _best_mixture(
         warnings.simplefilter("ignore")  # that a mixture with too many components does not converge
         fitted = [GaussianMixture(k, reg_covar=reg_covar, random_state=seed).fit(rows) for k in range(1, most + 1)]
         scored = [(float(mixture.bic(rows)), mixture) for mixture in fitted]
-    return min(scored, key=lambda each: each[0])
+    return min(scored, key=itemgetter(0))

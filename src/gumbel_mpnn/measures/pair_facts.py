@@ -31,14 +31,19 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | N
 
 def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
     """Count by merging the neighbors of two nodes, on a CPU."""
-    from gumbel_mpnn.measures.kernels import arcs_to_common, count_in_lists
+    from gumbel_mpnn.measures.kernels import find_common
 
     start = torch.cat([degree.new_zeros(1), degree.cumsum(0)]).numpy()
     to, (first, second) = neighbor.contiguous().numpy(), pairs.contiguous().numpy()
-    counts = count_in_lists(start, to, first, second)
-    return _total(
-        torch.from_numpy(counts), weight, lambda: torch.from_numpy(arcs_to_common(start, to, first, second, counts))
-    )
+    counts = np.empty(len(first), np.int64)
+    find_common(start, to, first, second, counts, np.empty((2, 0), np.int64))
+
+    def arcs() -> Tensor:
+        found = np.empty((2, counts.sum()), np.int64)
+        find_common(start, to, first, second, counts, found)
+        return torch.from_numpy(found)
+
+    return _total(torch.from_numpy(counts), weight, arcs)
 
 
 def _look_up(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from torch_geometric.data import Data
 
@@ -16,12 +15,10 @@ from gumbel_mpnn.measures.structure import (
     degree_max,
     degree_mean,
     degree_min,
-    node_count,
     num_components,
     num_edges,
     num_nodes,
     spectral_gap,
-    undirected_edges,
 )
 from gumbel_mpnn.util.errors import DataWarning, unknown_name
 from gumbel_mpnn.util.files import none_if_nan
@@ -79,25 +76,18 @@ def measure(
     for name in chosen:
         if name not in MEASURES:
             raise unknown_name("measure", name, MEASURES)
-    # Merge the edges once, not in every measure.
-    simple = Data(edge_index=undirected_edges(data), y=data.get("y"), num_nodes=node_count(data))
-    slow = list[str]()
-    if names is None and simple.edge_index.shape[1] > MANY_EDGES:
-        slow = [name for name in chosen if MEASURES[name].slow]
+    left_out = [name for name in chosen if names is None and MEASURES[name].slow and num_edges(data) > MANY_EDGES]
+    if left_out:
         warnings.warn(
-            f"left out because this graph has more than {MANY_EDGES:,} edges: {', '.join(slow)}; in Python,"
-            f" gm.measures.measure(data, {slow[0]!r}) computes it",
+            f"left out because this graph has more than {MANY_EDGES:,} edges: {', '.join(left_out)}; in Python,"
+            f" gm.measures.measure(data, {left_out[0]!r}) computes it",
             DataWarning,
             stacklevel=2,
         )
-    return {name: None if name in slow else _value(MEASURES[name], data, simple, convention) for name in chosen}
+    return {name: None if name in left_out else _value(MEASURES[name], data, convention) for name in chosen}
 
 
-def _value(measure: Measure, data: Data, simple: Data, convention: Convention) -> int | float | None:
+def _value(measure: Measure, data: Data, convention: Convention) -> int | float | None:
     if measure.needs_labels and data.get("y") is None:
         return None
-    arguments: tuple[Any, ...] = (simple,)
-    if measure.by_convention and convention != "coalesced":
-        arguments = (data, convention)
-    value = measure.function(*arguments)
-    return none_if_nan(value)
+    return none_if_nan(measure.function(data, convention) if measure.by_convention else measure.function(data))

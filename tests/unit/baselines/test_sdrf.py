@@ -6,16 +6,17 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import gumbel_mpnn as gm
+from brute_curvature import curvature_kept
 from gumbel_mpnn import UserError, load
 from gumbel_mpnn.baselines import SDRF
 from gumbel_mpnn.baselines.sdrf_steps import Flow
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.measures import balanced_forman
+from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.training import prepare
 from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, edges, small_data
 from quick_fit import resolved
-from unit.runs.test_fit import Notes
 
 
 def graph(source):
@@ -50,7 +51,7 @@ def test_every_best_candidate_is_drawn_equally_often():
     for seed in range(800):
         flow = Flow(before, 1, 10_000.0, None, seed)
         flow.advance(1)
-        new = tuple(flow.log[0, :2].tolist())
+        (new,) = set(map(tuple, flow.pairs.T.tolist())) - set(BARBELL.edges)
         times[new] = times.get(new, 0) + 1
     # Each of eight with probability 1/8: 100 times, with a standard deviation of 9.4.
     assert len(times) == 8
@@ -115,15 +116,15 @@ def test_self_loops_and_duplicates_change_nothing():
     assert torch.equal(one.edge_origin, other.edge_origin)
 
 
-def test_room_for_neighbors_grows():
+def test_many_neighbors_for_few_nodes():
+    """Nodes that began with at most two neighbors get most of the others, and their memory is enough."""
     path = PairGraph.build(edges(*nx.path_graph(60).edges), 60)
-    cramped, roomy = Flow(path, 700, 1.0, None, 0), Flow(path, 700, 1.0, None, 0)
-    graph = cramped._state.graph
-    graph = graph._replace(neighbor=graph.neighbor[: path.num_arcs].copy(), edge=graph.edge[: path.num_arcs].copy())
-    cramped._state = cramped._state._replace(graph=graph)
-    assert cramped.advance(700) == roomy.advance(700) == 700
-    assert (roomy.log == cramped.log).all()
-    assert (roomy.curvature == cramped.curvature).all()
+    flow = Flow(path, 700, 1.0, None, 0)
+    flow.advance(700)
+    after = Data(edge_index=torch.from_numpy(flow.pairs), num_nodes=60)
+    assert after.num_edges == 59 + 700
+    assert (balanced_forman(after).numpy() == curvature_kept(flow)).all()
+    assert flow.state.sizes[0] <= len(flow.state.graph.neighbor)
 
 
 def test_what_it_keeps_and_what_it_leaves_out():
@@ -273,20 +274,22 @@ def test_control_c_ends_it_between_steps():
 def test_cora_after_many_steps_has_the_curvature_that_it_kept(data_root):
     before = PairGraph.of(load("cora", root=data_root), candidates=False)
     flow = Flow(before, 300, 20.0, 0.5, 0)
-    assert flow.advance(300) == 300
+    flow.advance(300)
+    assert flow.done == 300
     after = Data(edge_index=torch.from_numpy(flow.pairs), num_nodes=before.num_nodes)
-    assert (balanced_forman(after).numpy() == flow.curvature).all()
-    assert flow.curvature.min() > balanced_forman(load("cora", root=data_root)).min()
+    assert (balanced_forman(after).numpy() == curvature_kept(flow)).all()
+    assert curvature_kept(flow).min() > balanced_forman(load("cora", root=data_root)).min()
 
 
 QUICK = {"model": {"hidden_channels": 8, "iterations": 12}, "train": {"epochs": 5, "lr": 0.01}}
 
 
 class TestModel:
-    def test_it_is_the_backbone_on_the_rewired_graph(self):
-        data, notes = small_data(), Notes()
-        run = gm.fit(data, "sdrf", seeds=2, preset=None, settings=QUICK, monitor=notes)
-        assert (notes.prepared[0], notes.prepared[-1]) == ((0, 12), (12, 12))
+    def test_it_is_the_backbone_on_the_rewired_graph(self, monkeypatch):
+        data, steps = small_data(), []
+        monkeypatch.setattr(Monitor, "prepare", lambda self, done, total: steps.append((done, total)))
+        run = gm.fit(data, "sdrf", seeds=2, preset=None, settings=QUICK)
+        assert (steps[0], steps[-1]) == ((0, 12), (12, 12))
         rewired = SDRF(12)(data)
         assert not rewired.edge_origin.all()
         plain = {"model": {"hidden_channels": 8}, "train": QUICK["train"]}

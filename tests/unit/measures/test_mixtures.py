@@ -102,7 +102,7 @@ def test_seeds_are_needed(pairs, seeds):
 
 @pytest.mark.parametrize(("name", "value"), [("max_components", 0), ("reg_covar", -1.0), ("reg_covar", math.nan)])
 def test_options_out_of_range(pairs, name, value):
-    with pytest.raises(UserError, match=name):
+    with pytest.raises(ValueError, match=name):
         decompose(pairs, **{name: value})
 
 
