@@ -82,11 +82,6 @@ class TestMixtures:
         assert loaded == [("cora", False, False)]
         assert set(published("mixtures")) <= set(Mixtures().datasets)
 
-    def test_missing_files(self, no_data_sets):
-        rows = Mixtures().rows("cora")
-        assert [row["labels"] for row in rows] == ["no data", "components, paper"]
-        assert "cora" not in Mixtures().shown(rows)
-
 
 def stars() -> Data:
     """Class 0: 40 nodes with three neighbors of class 1 each. Class 1: half have neighbors of class 2 only.

@@ -77,14 +77,6 @@ def test_a_page_is_made_again_from_its_rows(command, folder, no_training):
     assert made_by not in (folder / "again.md").read_text()
 
 
-def test_the_summary_reads_the_rows_beside_it(command, folder):
-    (folder / "long-range.csv").write_text("dataset,model,layers,test,stderr,n\nleaf-count,gcn,4,99.95,0.03,30\n")
-    assert command("summary", "--out", "summary.md")[0] == 0
-    (found,) = [row for row in rows_of("summary.csv") if row["ours"]]
-    assert (found["page"], found["model"], found["verdict"]) == ("long-range", "gcn", "same")
-    assert not (folder / "runs").exists()
-
-
 def test_all_writes_every_page_of_the_paper_and_reports_what_fails(command, folder, monkeypatch):
     class Fine(Experiment):
         name, title = "fine", "Fine"

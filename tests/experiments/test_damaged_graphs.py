@@ -7,15 +7,14 @@ import pytest
 import torch
 from made_runs import fit, scoring
 
-from experiments import Job, published
-from experiments.attacked import NETTACK
+from experiments import Job
 from experiments.kept import kept
 from experiments.studies import adaptive, flood
 from experiments.studies.adaptive import Adaptive, Victim, attacked
-from experiments.studies.compared import ROBUST, Entry, compared, name_of
+from experiments.studies.compared import ROBUST, Entry, compared
 from experiments.studies.flood import Flood
 from experiments.studies.missing import Missing, WithoutEdges
-from experiments.studies.poison import OF_FEATURES, WITHOUT_FEATURES, Poison, case_of
+from experiments.studies.poison import Poison
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.runs.choice import Choice
 from gumbel_mpnn.runs.predict import models_of, task_of
@@ -74,22 +73,6 @@ class TestComparison:
 
 class TestPoison:
     JOBS = Poison().plan()
-
-    def test_which_models_are_where(self):
-        """Wary ladders where few nodes are attacked; comparisons of features and positions where there are features."""
-        assert {job.attack for job in self.JOBS if job.model == "auto-wary"} == set(NETTACK)
-        without = {name_of(job) for job in self.JOBS if job.dataset in WITHOUT_FEATURES}
-        others = {name_of(job) for job in self.JOBS} - without
-        assert others == {*OF_FEATURES, "auto, positions", "auto-frozen, positions", "robust", "robust, frozen"}
-        assert {job.seeds for job in self.JOBS} == {10}
-
-    def test_published_numbers_belong_to_cases_of_the_plan(self):
-        cases = {tuple(dict(case_of(job)).values()) for job in self.JOBS}
-        for dataset, attacks in published("poison").items():
-            for attack, numbers in attacks.items():
-                kind, strength = attack.rsplit("-", 1)
-                assert (dataset, kind, int(strength)) in cases
-                assert all(0 < value < 100 and 0 < error < 10 for value, error in numbers.values())
 
     def test_what_people_read(self, run):
         """Ten seeds of one split can show a difference after the correction for the eleven attacks on a graph."""

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from experiments import Job
-from experiments.paper import learned_graphs
 from experiments.paper.learned_graphs import EPOCHS, Consistency, DegreeGoal, epoch_of
 from experiments.studies.spectra import Spectra
 from gumbel_mpnn.measures import decompose, std_per_class
@@ -143,14 +142,6 @@ class TestConsistency:
         learned = Consistency().collect({PAPER: made})[1]
         # The second run: (1/2, 1/2) and (1, 0) in class 0, whose deviation is √(1/8) in both dimensions.
         assert learned["std"] == pytest.approx((0 + 0.125**0.5) / 2)
-
-    def test_few_runs_are_clustered_with_a_seed_each_and_all_are_measured(self, halves, runs, monkeypatch):
-        records = [record(split, seed) for split in range(7) for seed in range(2)]
-        made = runs(halves.data, halves.pairs, [halves.probability[0].tolist()] * 14, records)
-        monkeypatch.setattr(learned_graphs, "decompose", lambda *_, seeds, **__: SimpleNamespace(total=seeds[0]))
-        given, learned = Consistency().collect({PAPER: made})
-        assert (learned["n"], learned["clustered"]) == (14, 5)
-        assert (given["clusters"], learned["clusters"]) == (2, 2)  # seeds 0 to 4
 
 
 class TestSpectra:

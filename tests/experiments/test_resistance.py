@@ -7,7 +7,6 @@ from torch_geometric.data import Data
 
 from experiments.studies import resistance
 from experiments.studies.resistance import effective_resistance, random_pairs
-from gumbel_mpnn.util import UserError
 from helpers import edges, random_edges
 
 
@@ -56,17 +55,3 @@ def test_two_leaves_of_a_node_do_not_spoil_the_pairs_beside_them(monkeypatch):
     pairs = edges((61, 62), (0, 62), (31, 62), (15, 3))
     expected = [networkx.shortest_path_length(tree, a, b) for a, b in pairs.T.tolist()]
     assert effective_resistance(data, pairs).tolist() == pytest.approx(expected)
-
-
-def test_random_pairs_are_of_different_nodes_and_the_same_again():
-    data = Data(edge_index=edges((0, 1)), num_nodes=3)
-    pairs = random_pairs(data, samples=200, seed=4)
-    assert (pairs[0] != pairs[1]).all()
-    assert set(map(tuple, pairs.T.tolist())) == {(a, b) for a in range(3) for b in range(3) if a != b}
-    assert torch.equal(pairs, random_pairs(data, samples=200, seed=4))
-    assert not torch.equal(pairs, random_pairs(data, samples=200, seed=5))
-
-
-def test_no_pairs_from_a_single_node():
-    with pytest.raises(UserError, match="cannot draw pairs of distinct nodes from a single node"):
-        random_pairs(Data(edge_index=edges(), num_nodes=1), 100)

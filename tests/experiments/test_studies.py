@@ -10,7 +10,7 @@ import pytest
 from made_runs import fit, scoring, shifted
 
 from experiments import Job, published
-from experiments.experiment import PLAIN, TUNED_DATASETS
+from experiments.experiment import LADDERS, PLAIN, TUNED_DATASETS
 from experiments.pages import read_rows
 from experiments.paper.accuracy import MODELS
 from experiments.studies.audit import Audit, WithRandomEdges, _auc
@@ -35,8 +35,8 @@ class TestAuto:
         runs = tmp_path_factory.mktemp("runs")
         short = ("train.epochs=3", "model.hidden_channels=8")
         return {
-            Job("attacked-cora", model, attack="meta-0.1"): fit(small_data(), model, short, seeds=2, runs=runs)
-            for model in ("auto", *CONTROLS)
+            Job("attacked-cora", model, attack="meta-0.1"): fit(small_data(), "auto", short + of, seeds=2, runs=runs)
+            for model, of in ((model, LADDERS[model]) for model in ("auto", *CONTROLS))
         }
 
     def test_a_row(self, results):
@@ -97,28 +97,6 @@ class TestAudit:
 
 
 class TestRewiring:
-    def test_drop_edge_has_the_agreement_and_everything_else_of_gumbel_mpnn_that_has_it(self):
-        jobs = [job for job in Rewiring().plan() if job.model == "drop-edge"]
-        assert [(job.dataset, job.preset) for job in jobs] == [
-            ("citeseer", "tuned"),
-            ("pubmed", "tuned"),
-            ("cora", "few-labels"),
-            ("citeseer", "few-labels"),
-        ]
-        for job in jobs:
-            ours = resolved(job.dataset, "gumbel-mpnn", preset=job.preset)
-            control = resolved(job.dataset, "drop-edge", preset=job.preset, overrides=job.overrides)
-            assert (control.data, control.train) == (ours.data, ours.train)
-            own = {name: control.options[name] for name in control.options.keys() - ours.options.keys()}
-            assert ours.options == {name: control.options[name] for name in ours.options}
-            assert own == {
-                "edge_dropout": pytest.approx(1 - ours.rewiring.keep),
-                "per_layer": False,
-                "samples": ours.rewiring.samples,
-                "agreement": ours.rewiring.agreement,
-                "agreement_ramp": ours.rewiring.agreement_ramp,
-            }
-
     def row(self, run, **shifts):
         results = {Job("cora", model.replace("_", "-")): shifted(run, shift) for model, shift in shifts.items()}
         (row,) = Rewiring().collect(results)

@@ -9,7 +9,7 @@ from made_runs import SHORT, fit
 from experiments import PAGES, Experiment, Job
 from experiments.kept import kept
 from experiments.paper.accuracy import Accuracy, Backbones
-from experiments.training import QUICK_LENGTH, QUICK_OVERRIDES, Options, selected_jobs, spec_of, train
+from experiments.training import Options, selected_jobs, train
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.util import DivergedError, UserError
 
@@ -37,29 +37,6 @@ class Measured(Experiment):
 def options(small, tmp_path):
     small("small")
     return Options(seeds=1, splits=(0,), overrides=SHORT, runs=tmp_path / "runs", device="cpu", quiet=True)
-
-
-class TestWhichRuns:
-    @pytest.mark.parametrize(
-        ("job", "seeds", "quick", "expected"),
-        [
-            (Job("cora", "gcn"), 3, False, 3),
-            (Job("cora", "gcn", "paper"), 3, False, 1),
-            (Job("attacked-cora", "gcn", "", seeds=10), 3, False, 10),
-            (Job("attacked-cora", "gcn", "", seeds=10), 1, True, 1),
-        ],
-    )
-    def test_seeds(self, job, seeds, quick, expected):
-        assert spec_of(job, Options(seeds=seeds, quick=quick))["seeds"] == expected
-
-    def test_the_small_version(self):
-        job = Job("cora", "gcn", overrides=("model.hidden_channels=32", "train.epochs=500"))
-        spec = spec_of(job, Options(quick=True))
-        assert spec["overrides"] == (*QUICK_OVERRIDES, *job.overrides, *QUICK_LENGTH)
-        assert spec["splits"] == (0, 1)
-        assert spec_of(job, Options(quick=True, splits=(3,)))["splits"] == (3,)
-        assert spec_of(replace(job, seeds=10), Options(quick=True))["splits"] is None  # the only split
-        assert spec_of(replace(job, split=4), Options(quick=True))["splits"] == (4,)
 
 
 class TestSelection:

@@ -22,7 +22,6 @@ from gumbel_mpnn import UserError
 from gumbel_mpnn.runs import workers as module
 from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.runs.workers import workers
-from gumbel_mpnn.util.errors import DivergedError
 from helpers import small_data
 from quick_fit import TABLES, contents, figures, quick
 
@@ -159,12 +158,6 @@ def test_a_killed_driver_goes_on_with_what_is_missing(tasks, address, local, tmp
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_divergence_is_remembered(tasks, tmp_path):
-    for message in (r"^training diverged \(no", "tried before"):
-        with pytest.raises(DivergedError, match=message):
-            quick(overrides=["train.lr=1e20"], runs=tmp_path, workers=tasks)
-
-
 def test_a_transform_and_a_graph_need_not_be_on_the_machines(tasks, tmp_path):
     """Workers get the graph after the transform, which may be a function that only this process has."""
     how = {"transform": lambda data: data.clone().update({"x": 2 * data.x})}
@@ -185,11 +178,6 @@ def test_auto_a_table_and_a_search(tasks, tmp_path):
     search = {"trials": 3, "space": space, "settings": TABLES, "device": "cpu"}
     here, there = (gm.tune(small_data(), "gcn", **search, on=on) for on in ("local", "ray"))
     assert [(trial.chosen, trial.val) for trial in here.trials] == [(trial.chosen, trial.val) for trial in there.trials]
-
-
-def test_a_gpu_that_is_not_there(address):
-    with pytest.raises(UserError, match="the device is cuda, but the cluster has no GPU"), workers(1, "ray", "cuda"):
-        pass
 
 
 def test_a_cluster_of_its_own_ends_with_the_command(environment, tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -181,15 +180,3 @@ def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
     assert epochs[0] > 0
     assert epochs == list(range(epochs[0], OPTIONS["train.epochs"]))
     check_same_runs(runs, whole)
-
-
-def test_killed_between_the_records_of_a_group(graph, whole, tmp_path, monkeypatch, every_epoch):
-    """As it was on disk when the process died after the first record: the checkpoint still there."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", lambda self, missing_ok=False: None)
-        fit(from_npz(graph), "gcn", seeds=SEEDS, overrides=OVERRIDES, runs=tmp_path, device="cpu")
-    assert len(list(tmp_path.rglob("checkpoint-*.safetensors"))) == 1
-    for folder in run_folders(tmp_path)[1:]:
-        shutil.rmtree(folder)
-    fit(from_npz(graph), "gcn", seeds=SEEDS, overrides=OVERRIDES, runs=tmp_path, device="cpu")
-    check_same_runs(tmp_path, whole)

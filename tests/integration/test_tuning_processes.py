@@ -15,8 +15,7 @@ import pytest
 from gumbel_mpnn.data import from_npz
 from gumbel_mpnn.runs.space import read_space
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.store import find_records
-from gumbel_mpnn.runs.study import Search, open_study, results, work_on
+from gumbel_mpnn.runs.study import Search, open_study, work_on
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import fresh_processes, small_data
 
@@ -117,20 +116,6 @@ def start_slow(search, pause):
 def kill(process):
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-
-
-def test_killed_and_continued(here, search):
-    whole = replace(search, runs=str(here / "whole"), storage=str(here / "whole.journal"))
-    work_on(whole)
-    process = start_slow(search, 0.05)
-    wait_for(lambda: states(search)[2:3] == ["RUNNING"])
-    kill(process)
-    work_on(search)
-    assert len(states(search)) == TRIALS
-    # The same trials with the same results as if nothing had happened.
-    both = [[replace(trial, seconds=0.0) for trial in results(one)] for one in (whole, search)]
-    assert both[0] == both[1]
-    assert {r.fingerprint for r in find_records(here / "runs")} == {r.fingerprint for r in find_records(here / "whole")}
 
 
 def test_two_processes_join_one_study_and_one_is_killed(search):
