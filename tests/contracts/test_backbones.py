@@ -50,8 +50,8 @@ def make(name, **options):
 
 
 def mlp_layer(conv, replica):
-    layer = pyg.Linear(*conv.linear.weight.shape[1:])
-    layer.weight.data, layer.bias.data = conv.linear.weight[replica].T, conv.linear.bias[replica, 0]
+    layer = pyg.Linear(*conv.self_loop.weight.shape[1:])
+    layer.weight.data, layer.bias.data = conv.self_loop.weight[replica].T, conv.self_loop.bias[replica, 0]
     return lambda x, edge_index: layer(x)
 
 

@@ -14,7 +14,7 @@ from torch_geometric.transforms import BaseTransform
 
 from gumbel_mpnn.data.check import as_tensors
 from gumbel_mpnn.graph import PairGraph, content_order, edge_index_of, pairs_of, undirected_keys, without_pairs
-from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_pairs
+from gumbel_mpnn.graph.pairs import can_be_taken_apart
 from gumbel_mpnn.nn import Backbone, BackboneModel, backbones, models
 from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.settings import Settings
@@ -69,13 +69,15 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         self.undirected, self.seed, self.progress = undirected, seed, progress
 
     def forward(self, data: Data) -> Data:
-        """Rewire the graph.
+        """Rewire the graph, or each graph of a `Batch`.
 
         The result has the attributes `edge_origin` [E], true for edges of `data`, `edge_weight` if `data` has it (1 for
         new edges), and `sdrf_steps`, the number of steps done. Other edge attributes and candidates are removed.
         """
         from gumbel_mpnn.baselines.sdrf_steps import Flow
 
+        if can_be_taken_apart(data):
+            return data.from_data_list([self(graph) for graph in data.to_data_list()])
         data = as_tensors(data)
         edge_index, x, y = edge_index_of(data, or_empty=True), data.get("x"), data.get("y")
         nodes = int(data.num_nodes or 0)
@@ -130,8 +132,6 @@ def _with_pairs(data: Data, given: PairGraph, pairs: Tensor) -> Data:
         weight = torch.ones_like(key, dtype=given.pair_weight.dtype)
         weight[origin] = given.pair_weight[given.arc_pair[torch.searchsorted(old, key[origin])]]
         out.edge_weight = weight
-    if can_be_taken_apart(out):
-        renew_pairs(out, "edge_index", [name for name in ("edge_origin", "edge_weight") if name in out])
     return out
 
 

@@ -30,19 +30,16 @@ from gumbel_mpnn.candidates.search import (
 )
 from gumbel_mpnn.data.check import as_tensors
 from gumbel_mpnn.graph import (
-    CANDIDATE_OF,
     PairGraph,
     check_candidates,
     contains,
     content_order,
-    digest_of_nodes,
     edge_index_of,
     in_order,
     pair_key,
     pairs_of,
     tensor_of,
     undirected_keys,
-    warn_if_stale,
     without_candidates,
 )
 from gumbel_mpnn.graph.pairs import can_be_taken_apart, is_whole
@@ -76,8 +73,8 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
     batch. Strategies can be combined: `TwoHop()(Local()(data))` has the pairs of both.
 
     `data.subgraph` and permutations of the nodes do not update `candidate_index`, so apply them before the strategy.
-    `candidate_of` [1, 3] is a digest of the nodes, by which later steps notice this and warn. A PyG `Batch` is put
-    together again from its graphs with their candidates, so apply strategies before you give it attributes of its own.
+    A PyG `Batch` is put together again from its graphs with their candidates, so apply strategies before you give it
+    attributes of its own.
 
     A subclass implements `propose` and stores its arguments as attributes of the same names. `propose` receives the
     nodes in an order that depends on features and edges only. Ties may be broken by node number: candidates do not
@@ -112,14 +109,12 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         if earlier is not None:
             check_candidates(earlier, graph.num_nodes)
             _check_batch(data, earlier, "a candidate")
-            warn_if_stale(data)
         pairs = self._propose_in_content_order(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:
             pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
         keys = undirected_keys(pairs, graph.num_nodes)
         keys = keys[~contains(pair_key(graph.pair_index, graph.num_nodes), keys)]
         data.candidate_index = pairs_of(keys, graph.num_nodes)
-        data[CANDIDATE_OF] = digest_of_nodes(data)
         return data
 
     def _propose_in_content_order(self, data: Data, graph: PairGraph) -> Tensor:
@@ -387,5 +382,4 @@ def for_batch(batch: Data, candidate_index: Tensor, n_id: Tensor | None = None) 
     ends = place[pairs.long()]
     batch = copy.copy(batch)
     batch.candidate_index = pairs_of(undirected_keys(ends[:, (ends >= 0).all(0)], nodes), nodes)
-    batch[CANDIDATE_OF] = digest_of_nodes(batch)
     return batch

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from gumbel_mpnn.data.splits import BoolArray, IntArray, by_split, mask_of
-from gumbel_mpnn.graph import ABOUT_CANDIDATES, PairGraph, content_order, in_order, ordered, pair_key, undirected_keys
+from gumbel_mpnn.graph import PairGraph, content_order, in_order, ordered, pair_key, undirected_keys
 from gumbel_mpnn.util.errors import DataError, check_at_least
 from gumbel_mpnn.util.tensors import dense_if_small
 
@@ -106,7 +106,7 @@ def with_arcs(data: Data, arcs: Tensor) -> Data:
     noisy = copy.copy(data)
     for name in data.edge_attrs():
         old = data[name]
-        if name not in ("edge_index", *ABOUT_CANDIDATES):  # PyG may take candidates for an edge attribute
+        if name not in ("edge_index", "candidate_index"):  # PyG may take candidates for an edge attribute
             fill = old.new_ones if name == "edge_weight" else old.new_zeros
             noisy[name] = torch.cat([old, fill(arcs.shape[1], *old.shape[1:])])
     noisy.edge_index = torch.cat([data.edge_index, arcs], dim=1)

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.graph.layout import SparseLayout
-from gumbel_mpnn.graph.order import warn_if_stale
 from gumbel_mpnn.graph.pairs import (
     ListedEdges,
     check_candidates,
@@ -56,8 +55,6 @@ class PairGraph:
     """int64 [A], the pair each arc belongs to."""
     pair_arcs: Tensor
     """int64 [2, P] or [1, P], the arcs of each pair."""
-    batch: Tensor | None = None
-    """int64 [N], the graph that each node of a batch belongs to; None for a single graph."""
 
     @classmethod
     def build(
@@ -75,10 +72,7 @@ class PairGraph:
         if candidate_index is not None:
             check_candidates(candidate_index, num_nodes)
         graph, listed = cls._join(edge_index, num_nodes, undirected, candidate_index)
-        if edge_weight is None:
-            return graph
-        check_weights(edge_weight)
-        return graph._weighing(listed, edge_weight)
+        return graph if edge_weight is None else graph._weighing(listed, edge_weight)
 
     @classmethod
     def of(cls, data: Data, *, undirected: bool = True, candidates: bool = True) -> PairGraph:
@@ -95,33 +89,21 @@ class PairGraph:
             undirected: Whether every edge connects both directions.
             candidates: Whether to include candidates besides the given edges.
         """
-        edge_index, edge_weight, batch = edge_index_of(data), tensor_of(data, "edge_weight"), tensor_of(data, "batch")
+        edge_index, edge_weight, num_nodes = edge_index_of(data), tensor_of(data, "edge_weight"), data.num_nodes
         candidate_index = tensor_of(data, "candidate_index") if candidates else None
-        weighs = edge_weight is not None
 
-        def lay_out() -> tuple[PairGraph, ListedEdges | None]:
-            check_edges(edge_index, edge_weight, data.num_nodes)
+        def lay_out() -> tuple[PairGraph, ListedEdges]:
+            check_edges(edge_index, num_nodes=num_nodes)
             if candidate_index is not None:
-                check_candidates(candidate_index, int(data.num_nodes))
-                warn_if_stale(data)
-            if edge_weight is not None and edge_weight.requires_grad:  # they change in every step: checked once
-                check_weights(edge_weight)
+                check_candidates(candidate_index, num_nodes)
             arcs = candidate_index if undirected or candidate_index is None else _both_ways(candidate_index)
-            graph, listed = cls._join(edge_index.as_subclass(Tensor), int(data.num_nodes), undirected, arcs)
-            return replace(graph, batch=batch), listed if weighs else None
+            return cls._join(edge_index.as_subclass(Tensor), num_nodes, undirected, arcs)
 
-        sources = [edge_index, candidate_index, batch]
-        graph, listed = _layouts.get(edge_index, sources, lay_out, undirected, data.num_nodes, weighs)
-        if edge_weight is None or listed is None:
+        graph, listed = _layouts.get(edge_index, [edge_index, candidate_index], lay_out, undirected, num_nodes)
+        if edge_weight is None:
             return graph
-
-        def weigh() -> PairGraph:
-            check_edges(edge_index, edge_weight)
-            if not edge_weight.requires_grad:
-                check_weights(edge_weight)
-            return graph._weighing(listed, edge_weight)
-
-        return _weighted.get(graph, [edge_weight], weigh)
+        check_edges(edge_index, edge_weight)
+        return _weighted.get(graph, [edge_weight], lambda: graph._weighing(listed, edge_weight))
 
     @classmethod
     def _join(
@@ -148,22 +130,23 @@ class PairGraph:
         if not self.undirected:
             return self
         key, order = pair_key(_both_ways(self.pair_index), self.num_nodes).sort()
-        pair = order % max(self.num_pairs, 1)
-        graph = self._lay_out(key, self.num_nodes, False, self.is_original[pair])
-        weight = None if self.pair_weight is None else self.pair_weight[pair]
-        return replace(graph, pair_weight=weight, batch=self.batch)
+        return self._with_pairs(key, self.num_nodes, False, order % max(self.num_pairs, 1))
 
     def among(self, nodes: Tensor, pairs: Tensor) -> PairGraph:
         """The graph of some nodes and of some pairs of these nodes, given by their numbers, both ascending."""
         place = torch.empty(self.num_nodes, dtype=torch.int64, device=nodes.device)
         place[nodes] = torch.arange(len(nodes), device=nodes.device)
         key = pair_key(place[self.pair_index[:, pairs]], len(nodes))
-        graph = self._lay_out(key, len(nodes), self.undirected, self.is_original[pairs])
-        weight = None if self.pair_weight is None else self.pair_weight[pairs]
-        return replace(graph, pair_weight=weight, batch=None if self.batch is None else self.batch[nodes])
+        return self._with_pairs(key, len(nodes), self.undirected, pairs)
+
+    def _with_pairs(self, key: Tensor, num_nodes: int, undirected: bool, pair: Tensor) -> PairGraph:
+        """Graph of pairs by their keys, each with the origin and the weight of a pair of this graph."""
+        graph = self._lay_out(key, num_nodes, undirected, self.is_original[pair])
+        return graph if self.pair_weight is None else replace(graph, pair_weight=self.pair_weight[pair])
 
     def _weighing(self, listed: ListedEdges, edge_weight: Tensor) -> PairGraph:
-        """Copy of this graph with the given edge weights [E]; the layout is shared."""
+        """Copy of this graph with the given edge weights [E], which are checked; the layout is shared."""
+        check_weights(edge_weight)
         return replace(self, pair_weight=listed.pair_weight(edge_weight, self.is_original))
 
     @classmethod
@@ -223,7 +206,12 @@ class PairGraph:
     def arc_weight(self, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Weight of every arc, [B, A] or [A]: `weight` of its pair ([B, P], [P] or None for 1) times `pair_weight`."""
         if weight is not None:
-            weight = self._fitting(weight, dtype)
+            if weight.dim() not in (1, 2) or weight.shape[-1] != self.num_pairs:
+                raise UserError(
+                    f"pair weights of this graph must have the shape [{self.num_pairs}] or [R, {self.num_pairs}], "
+                    f"not {list(weight.shape)}: pass edge weights together with their edge_index"
+                )
+            weight = weight if torch.is_autocast_enabled(weight.device.type) else weight.to(dtype)
         if self.pair_weight is not None:
             given = self.pair_weight.to(dtype)
             weight = given if weight is None else given * weight
@@ -231,16 +219,6 @@ class PairGraph:
             return torch.ones(self.num_arcs, dtype=dtype, device=self.arc_pair.device)
         out: Tensor = _PairsToArcs.apply(weight, self.arc_pair, self.pair_arcs)  # type: ignore[no-untyped-call]
         return out
-
-    def _fitting(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        """Check the shape of pair weights and convert them to `dtype`, except under autocast."""
-        if weight.dim() not in (1, 2) or weight.shape[-1] != self.num_pairs:
-            raise UserError(
-                f"pair weights of this graph must have the shape [{self.num_pairs}] or [R, {self.num_pairs}], "
-                f"not {list(weight.shape)}: pass edge weights together with their edge_index"
-            )
-        stays = weight.dtype == dtype or torch.is_autocast_enabled(weight.device.type)
-        return weight if stays else weight.to(dtype)
 
     def times_given(self, values: Tensor) -> Tensor:
         """Values of every pair [..., P] times the weights that the graph came with."""
@@ -302,8 +280,7 @@ class _PairsToArcs(torch.autograd.Function):
 
 
 def _both_ways(index: Tensor) -> Tensor:
-    """Every pair [2, M] and its reverse; an invalid index is reported later."""
-    return torch.cat([index, index.flip(0)], dim=1) if index.dim() == 2 else index
+    return torch.cat([index, index.flip(0)], dim=1)
 
 
 class WeightedGraph:
@@ -383,6 +360,6 @@ class WeightedGraph:
         return averages(self.graph.arcs, share.unflatten(0, by_head), own_share.unflatten(0, by_head), x)
 
 
-_layouts: TensorCache[tuple[PairGraph, ListedEdges | None]] = TensorCache()
+_layouts: TensorCache[tuple[PairGraph, ListedEdges]] = TensorCache()
 _weighted: TensorCache[PairGraph] = TensorCache()
 _plain: TensorCache[WeightedGraph] = TensorCache()

@@ -53,22 +53,16 @@ def partition(graph: PairGraph, count: int) -> Tensor:
 
 def subgraphs(graph: PairGraph, part: Tensor) -> Iterator[Subgraph]:
     """The subgraph of every part [N] that has a node."""
-    order = part.argsort(stable=True)
-    for own in order.split(part.bincount().tolist()):
-        if own.numel():
-            yield _with_halo(graph, own)
-
-
-def _with_halo(graph: PairGraph, own: Tensor) -> Subgraph:
-    inside = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    inside[own] = True
-    is_own = inside.clone()
-    inside[graph.arcs.col[graph.arcs.positions_in(own)].long()] = True
-    nodes = inside.nonzero().flatten()
-    arcs = graph.arcs.positions_in(nodes)
-    source, target = graph.arcs.col[arcs].long(), graph.arcs.row[arcs].long()
-    chosen = inside[source]
-    if graph.undirected:
-        chosen &= source < target  # one of the two arcs of a pair
-    pairs = graph.arc_pair[arcs[chosen]].sort().values
-    return Subgraph(graph.among(nodes, pairs), nodes, is_own[nodes], pairs)
+    arcs = graph.arcs
+    for number in part.unique():
+        own = part == number
+        inside = own.clone()
+        inside[arcs.col[arcs.positions_in(own.nonzero().flatten())].long()] = True
+        nodes = inside.nonzero().flatten()
+        places = arcs.positions_in(nodes)
+        source, target = arcs.col[places].long(), arcs.row[places].long()
+        chosen = inside[source]
+        if graph.undirected:
+            chosen &= source < target  # one of the two arcs of a pair
+        pairs = graph.arc_pair[places[chosen]].sort().values
+        yield Subgraph(graph.among(nodes, pairs), nodes, own[nodes], pairs)

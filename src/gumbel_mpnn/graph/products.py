@@ -162,16 +162,16 @@ def multiply_transposed(layout: SparseLayout, values: Tensor, x: Tensor) -> Tens
     """Transposed version of `multiply`: values [B, nnz], x [B, rows, D] → [B, cols, D]."""
     if kernels := _kernels(x):
         return kernels.walk(layout.by_col, x, values=values).sums  # type: ignore[no-any-return]
-    if layout.blocks is not None:
-        return torch.stack([_block_product(layout, layout.blocks, *one) for one in zip(values, x, strict=True)])
+    if blocks := layout.blocks:
+        each = zip(values, x, strict=True)
+        return torch.stack([_block_product(blocks, layout.shape[1], *one) for one in each])
     return _csr_product(layout.by_col, values.index_select(1, layout.to_transposed), x)
 
 
-def _block_product(layout: SparseLayout, blocks: Side, values: Tensor, x: Tensor) -> Tensor:
-    """`multiply_transposed` of values [nnz] and x [rows, D], block after block: [cols, D]."""
-    parts = _csr_product(blocks, values[blocks.order][None], x[None])[0]
+def _block_product(blocks: Side, columns: int, values: Tensor, x: Tensor) -> Tensor:
+    """`multiply_transposed` of values [nnz] and x [rows, D], block after block: [columns, D]."""
     total: Tensor
-    total, *others = parts.split(layout.shape[1])
+    total, *others = _csr_product(blocks, values[blocks.order][None], x[None])[0].split(columns)
     for part in others:  # not `sum`, which adds in an order that depends on the width
         total += part
     return total
@@ -193,10 +193,7 @@ def _csr_product(side: Side, values: Tensor, x: Tensor) -> Tensor:
 
 
 def _without_zeros(rowptr: Tensor, col: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same matrix without values of 0, if there are many.
-
-    Products keep their bits: rows are summed in order, and 0 adds nothing.
-    """
+    """The same matrix without values of 0, if there are many; products keep their bits, since 0 adds nothing."""
     stays = values != 0
     if int(stays.count_nonzero()) > MOSTLY * values.numel():
         return rowptr, col, values
@@ -254,20 +251,19 @@ class _Symmetric(torch.autograd.Function):
             factor = root.index_select(1, layout.row) * root.index_select(1, layout.col)
             out = multiply(layout, values * factor, x).addcmul_(x, root.square()[..., None])
         ctx.layout = layout
-        learned = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        ctx.save_for_backward(values, root, factor, *((x, out) if learned else ()))
+        kept = (x, out) if ctx.needs_input_grad[0] or ctx.needs_input_grad[1] else (None, None)
+        ctx.save_for_backward(values, root, factor, *kept)
         return out
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values, root, factor, *learned = ctx.saved_tensors
-        x, out = learned or (None, None)
+        values, root, factor, x, out = ctx.saved_tensors
         if kernels := _kernels(grad):
             found = kernels.walk(ctx.layout.by_col, grad, values=values, own=x, scale=root, image=out)
             return found.samples, found.scale_grad, found.sums, None
         grad_x = multiply_transposed(ctx.layout, values * factor, grad).addcmul_(grad, root.square()[..., None])
-        if x is None or out is None:
+        if x is None:
             return None, None, grad_x, None
         grad_values = sample(ctx.layout, grad, x).mul_(factor)
         grad_root = (row_products(grad, out) + row_products(x, grad_x)) / root

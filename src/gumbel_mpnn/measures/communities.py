@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.graph.order import content_order
+from gumbel_mpnn.graph import PairGraph, content_order
 from gumbel_mpnn.measures.pair_facts import common_neighbors
 from gumbel_mpnn.measures.structure import Sparse, node_count, undirected_edges
 from gumbel_mpnn.util.errors import check_at_least

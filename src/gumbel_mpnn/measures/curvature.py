@@ -35,8 +35,6 @@ def balanced_forman(data: Data) -> Tensor:
     graph = PairGraph.build(edge_index, int(data.num_nodes or 0))
     curvature = torch.from_numpy(pair_curvature(graph)).to(edge_index.device)
     _, listed = distinct_pairs(edge_index, graph.num_nodes, undirected=True)
-    if listed.proper is None:
-        return curvature[listed.pair]
     return curvature.new_zeros(edge_index.shape[1]).index_copy(0, listed.proper, curvature[listed.pair])
 
 

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -180,10 +180,7 @@ class Backbone(TrainableModel):
         return self._rng
 
     def forward(
-        self,
-        x: Features | Data,
-        edge_index: PairGraph | Tensor | None = None,
-        edge_weight: Tensor | None = None,
+        self, x: Features | Data, edge_index: PairGraph | Tensor | None = None, edge_weight: Tensor | None = None
     ) -> Tensor:
         """Logits of every node, [N, out] or [R, N, out].
 
@@ -230,22 +227,16 @@ class Backbone(TrainableModel):
         out = conv.sums(x, graph, None if inner is None else inner.weight)
         bias = conv.offset if inner is None or inner.bias is None else conv.offset + inner.bias
         if self.shortcut == "inner" and mapped is None:
-            out = out + _hidden(x)
+            out = out + cast(Tensor, x)
         hidden = activate(out, bias, norm, self.dropout, self.rng)
         if self.shortcut == "identity":
-            hidden = hidden + (_hidden(x) if mapped is None else mapped(x))
+            hidden = hidden + (cast(Tensor, x) if mapped is None else mapped(x))
         return hidden
 
     def __repr__(self) -> str:
         width, classes = self.head.weight.shape[1:]
         many = "" if self.replicas is None else f", replicas={self.replicas}"
         return f"{type(self).__name__}({width} wide, {len(self.convs)} layers, {classes} classes{many})"
-
-
-def _hidden(x: Features) -> Tensor:
-    """The output of a layer, which is never sparse."""
-    assert isinstance(x, Tensor)
-    return x
 
 
 backbones: Registry[Backbone] = Registry("model", reserved=("replicas", "seeds"), parent=models)

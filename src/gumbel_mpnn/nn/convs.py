@@ -44,25 +44,6 @@ class Conv(ReplicaModule, ABC):
         return add_bias(out, self.offset.to(out.dtype))
 
 
-class DenseConv(Conv):
-    """The linear layer of an MLP, without messages."""
-
-    numbers_per_arc = 0
-
-    def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.linear = Linear(replicas, in_channels, out_channels)
-
-    def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
-        """The product x W."""
-        return linear_sum([(x, _added(self.linear.weight, shortcut))])
-
-    @property
-    def offset(self) -> Tensor:
-        """The bias of the linear layer."""
-        return _bias(self.linear)
-
-
 class GCNConv(Conv):
     """D^-½ (A + I) D^-½ x W + b."""
 
@@ -83,36 +64,48 @@ class GCNConv(Conv):
         return linear_sum([(graph.symmetric(_of_each(x, graph)), self.linear.weight), *others])
 
 
-class SAGEConv(Conv):
-    """mean over neighbors(x) W₁ + x W₂ + b."""
+class MeanConv(Conv):
+    """Σ mean over neighbors(x) W₁ + x W₂ + b, with a matrix W₁ and a mean of its own for every channel of messages."""
 
-    channels: ClassVar[int] = 1
+    channels: ClassVar[int]
 
     def __init__(self, replicas: int, in_channels: int, out_channels: int) -> None:
         super().__init__()
-        self.neighbors = nn.ModuleList(
-            Linear(replicas, in_channels, out_channels, bias=False) for _ in range(self.channels)
-        )
+        maps = (Linear(replicas, in_channels, out_channels, bias=False) for _ in range(self.channels))
+        self.neighbors = nn.ModuleList(maps)
         self.self_loop = Linear(replicas, in_channels, out_channels)
 
     def sums(self, x: Features, graph: WeightedGraph, shortcut: Tensor | None = None) -> Tensor:
         """The layer without its bias; the narrower of x and x W₁ is sent along the arcs."""
-        graphs, own = [graph] if self.channels == 1 else graph.by_origin, (x, _added(self.self_loop.weight, shortcut))
+        own = x, self.self_loop.weight if shortcut is None else self.self_loop.weight + shortcut
+        graphs = graph.by_origin if self.channels == 2 else [graph] * self.channels
         channels: list[tuple[WeightedGraph, Any]] = list(zip(graphs, self.neighbors, strict=True))
-        if _sends_output(x, channels[0][1]):
+        if channels and _sends_output(x, channels[0][1]):
             first, *others = (each.mean(linear(x)) for each, linear in channels)
             return linear_sum([own], sum(others, first))
-        dense = _of_each(x, graph)
-        return linear_sum([*((each.mean(dense), linear.weight) for each, linear in channels), own])
+        return linear_sum([*((each.mean(_of_each(x, each)), linear.weight) for each, linear in channels), own])
 
     @property
     def offset(self) -> Tensor:
         """The bias of the linear map of the node itself."""
-        return _bias(self.self_loop)
+        assert self.self_loop.bias is not None
+        return self.self_loop.bias
 
 
-class ChannelConv(SAGEConv):
-    """GraphSAGE with a channel of its own for added edges: mean(given) W₁ + mean(added) W₂ + x W₃ + b."""
+class DenseConv(MeanConv):
+    """x W + b, the layer of an MLP: no messages."""
+
+    channels, numbers_per_arc = 0, 0
+
+
+class SAGEConv(MeanConv):
+    """GraphSAGE with mean aggregation."""
+
+    channels = 1
+
+
+class ChannelConv(MeanConv):
+    """GraphSAGE with a channel for given edges and one for added edges."""
 
     channels = 2
 
@@ -170,12 +163,3 @@ def _of_each(x: Features, graph: WeightedGraph) -> Tensor:
     """Dense features with a replica axis."""
     assert not isinstance(x, SparseFeatures)
     return x if x.dim() == 3 else x.expand(graph.batch, *x.shape)
-
-
-def _added(weight: Tensor, shortcut: Tensor | None) -> Tensor:
-    return weight if shortcut is None else weight + shortcut
-
-
-def _bias(linear: Linear) -> Tensor:
-    assert linear.bias is not None
-    return linear.bias

@@ -65,16 +65,12 @@ Features = Tensor | SparseFeatures
 
 def as_features(x: Tensor, device: torch.device | str = "cpu") -> Features:
     """Move `x`, dense or sparse, to `device`, in sparse format if that makes the first layer faster."""
-    sparse = None if x.layout is torch.strided else coalesced(x)
-    nonzeros = int(torch.count_nonzero(x if sparse is None else sparse.values()))
+    nonzeros = int(torch.count_nonzero(x if x.layout is torch.strided else coalesced(x).values()))
     if nonzeros >= SPARSE_BELOW.get(torch.device(device).type, 0) * x.numel():
-        return (x if sparse is None else sparse.to_dense()).to(device)
-    if sparse is None:
-        row, col = x.nonzero().T
-        values = x[row, col]
-    else:
-        stored = sparse.values() != 0
-        (row, col), values = sparse.indices()[:, stored], sparse.values()[stored]
+        return x.to_dense().to(device)
+    sparse = coalesced(x)
+    stored = sparse.values() != 0
+    (row, col), values = sparse.indices()[:, stored], sparse.values()[stored]
     return SparseFeatures(SparseLayout.build(row, col, *x.shape), values).to(device)
 
 

@@ -214,18 +214,15 @@ def relu_dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
     """dropout(relu(x)) for x [R, ...]; on a CPU in fewer passes, of which autograd keeps the result alone."""
     if probability == 0 or x.is_cuda:
         return dropout(torch.relu(x), probability, rng)
-    mask, kept = rng.bernoulli(x.shape[1:], 1 - probability)
-    if not kept:
-        return torch.zeros_like(x)
-    out: Tensor = _ReluDropout.apply(x, mask, kept)  # type: ignore[no-untyped-call]
+    out: Tensor = _ReluDropout.apply(x, *_factors(x, probability, rng))  # type: ignore[no-untyped-call]
     return out
 
 
 class _ReluDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, mask: Tensor, kept: float) -> Tensor:
-        out = torch.relu(x).mul_(mask.to(x.dtype).mul_(1 / kept))
-        ctx.kept = kept
+    def forward(ctx: Any, x: Tensor, factors: Tensor, scale: float) -> Tensor:
+        out = torch.relu(x).mul_(factors)
+        ctx.scale = scale
         ctx.save_for_backward(out)
         return out
 
@@ -233,7 +230,7 @@ class _ReluDropout(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (out,) = ctx.saved_tensors
         # The gradient passes where the result is above 0: where x is, and the mask is 1.
-        return torch.ops.aten.threshold_backward(grad, out, 0).mul_(1 / ctx.kept), None, None
+        return torch.ops.aten.threshold_backward(grad, out, 0).mul_(ctx.scale), None, None
 
 
 def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
@@ -243,8 +240,14 @@ def dropout(x: Tensor, probability: float, rng: ReplicaRNG) -> Tensor:
     if kernels := gpu_kernels(x.device, "nn.kernels.replica"):
         out: Tensor = kernels.fused_dropout(x, probability, rng.seeds, rng.next_call())
         return out
+    return x * _factors(x, probability, rng)[0]
+
+
+def _factors(x: Tensor, probability: float, rng: ReplicaRNG) -> tuple[Tensor, float]:
+    """Factors of the entries of x, which are 0 or a scale, and the scale."""
     mask, kept = rng.bernoulli(x.shape[1:], 1 - probability)
-    return x * mask.to(x.dtype).mul_(1 / kept) if kept else torch.zeros_like(x)
+    scale = 1 / kept if kept else 0.0
+    return mask.to(x.dtype).mul_(scale), scale
 
 
 def dropout_features(x: Features, probability: float, rng: ReplicaRNG) -> Features:

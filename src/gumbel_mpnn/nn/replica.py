@@ -211,9 +211,8 @@ class _ProductSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         needs_start, *needed = ctx.needs_input_grad
         (xs, weights), (needs_x, needs_weight) = _halves(ctx.saved_tensors), _halves(needed)
-        for_xs = [
-            product(grad, w.transpose(1, 2)) if needs else None for w, needs in zip(weights, needs_x, strict=True)
-        ]
+        turned = [weight.transpose(1, 2) for weight in weights]
+        for_xs = [product(grad, weight) if needs else None for weight, needs in zip(turned, needs_x, strict=True)]
         for_weights = [outer_sum(x, grad) if needs else None for x, needs in zip(xs, needs_weight, strict=True)]
         return grad if needs_start else None, *for_xs, *for_weights
 
@@ -230,11 +229,9 @@ class _OuterSum(torch.autograd.Function):
         rows = _rows(x)
         wide = torch.promote_types(x.dtype, torch.float32)
         parts = x.new_empty(replicas, len(rows), fan_in, fan_out, dtype=wide)
-        multiply = _multiply_turned if not x.is_cuda and fan_out <= NARROW < fan_in else _multiply
-        _compute(
-            multiply,
-            [(parts[r, k], x[r, part].t(), y[r, part]) for r in range(replicas) for k, part in enumerate(rows)],
-        )
+        turned = not x.is_cuda and fan_out <= NARROW < fan_in
+        each = [(parts[r, k], x[r, part].t(), y[r, part]) for r in range(replicas) for k, part in enumerate(rows)]
+        _compute(_multiply_turned if turned else _multiply, each)
         out, *others = parts.unbind(1)
         for part in others:
             out += part
@@ -278,12 +275,9 @@ def _cast(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _rows(x: Tensor) -> list[slice]:
-    """Blocks of the nodes of x [R, N, D]: all on a GPU, else some of about the same size.
-
-    Multiples of 16 rows keep a block aligned.
-    """
+    """Blocks of the nodes of x [R, N, D]: all on a GPU, else some of about the same size."""
     nodes = x.shape[1]
-    size = nodes if x.is_cuda else -(-nodes // max(1, -(-nodes // BLOCK)) // 16) * 16
+    size = nodes if x.is_cuda else -(-nodes // max(1, -(-nodes // BLOCK)) // 16) * 16  # aligned
     return [slice(first, first + size) for first in range(0, nodes, size or 1)] or [slice(0, 0)]
 
 
@@ -298,15 +292,10 @@ def _compute(compute: Callable[[Tensor, Tensor, Tensor], None], jobs: Sequence[J
         return
     out, first, second = jobs[0]
     if not out.is_cuda:
-        one_thread_each(compute, jobs, len(jobs) * first.numel() * second.shape[1])
-    elif len(jobs) == 1:
-        compute(*jobs[0])
-    else:
-        _on_streams(compute, jobs, out.device)
-
-
-def _on_streams(compute: Callable[[Tensor, Tensor, Tensor], None], jobs: Sequence[Job], device: torch.device) -> None:
-    current, streams = torch.cuda.current_stream(device), _streams(device)[: len(jobs)]
+        return one_thread_each(compute, jobs, len(jobs) * first.numel() * second.shape[1])
+    if len(jobs) == 1:
+        return compute(*jobs[0])
+    current, streams = torch.cuda.current_stream(out.device), _streams(out.device)[: len(jobs)]
     for number, stream in enumerate(streams):
         stream.wait_stream(current)
         with torch.cuda.stream(stream):

@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.candidates import with_candidates
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
+from gumbel_mpnn.graph.pairs import can_be_taken_apart
 from gumbel_mpnn.nn import Backbone, BackboneModel, ReplicaRNG, SparseFeatures, backbones, models
 from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.nn.features import features_of, model_input
@@ -281,6 +282,10 @@ class GumbelMPNN(BackboneModel):
                 `PairGraph.of(data, undirected=False)`.
         """
         check_finite(self)
+        if can_be_taken_apart(data):
+            undirected = graph is None or graph.undirected
+            each = [(part, PairGraph.of(part, undirected=undirected)) for part in data.to_data_list()]
+            return data.from_data_list([self.rewire(part, threshold, pairs) for part, pairs in each])
         x, graph = self._read(data, graph)
         return as_data(graph, self.pair_probability(x, graph).mean(0), data, threshold)
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph, without_pairs
-from gumbel_mpnn.graph.pairs import can_be_taken_apart, renew_numbers, renew_pairs
 from gumbel_mpnn.util.errors import check_between
 
 SHOWN = 10
@@ -30,7 +29,7 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     - `edge_origin` [E], true for edges of `data`.
     - `undirected`, false for a directed graph; true only if `data` has this attribute.
 
-    Attributes of `data` that do not belong to edges are copied. A `Batch` can still be separated into its graphs.
+    Attributes of `data` that do not belong to edges are copied.
     """
     check_between(0, 1, threshold=threshold)
     weight = graph.times_given(probability).detach()
@@ -46,13 +45,8 @@ def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float 
     out.edge_index = index[:, order]
     for name, value in about.items():
         out[name] = value[order]
-    is_batch = can_be_taken_apart(out)
-    if is_batch:
-        renew_pairs(out, "edge_index", about)
     if not graph.undirected or "undirected" in out:
-        out.undirected = torch.full((out.num_graphs,), graph.undirected) if is_batch else graph.undirected
-        if is_batch:
-            renew_numbers(out, "undirected")
+        out.undirected = graph.undirected
     return out
 
 

@@ -22,7 +22,7 @@ from gumbel_mpnn.data.check import (
     with_identity_features,
 )
 from gumbel_mpnn.data.columns import FeatureColumn
-from gumbel_mpnn.graph import CANDIDATE_OF, check_candidates, digest_of_nodes, warn_if_stale
+from gumbel_mpnn.graph import check_candidates
 from gumbel_mpnn.runs.store import FACTS
 from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import data_hash
@@ -94,9 +94,6 @@ def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | No
     warn_of_ignored(data, settings.undirected)
     if data.get("candidate_index") is not None:
         check_candidates(data.candidate_index, facts.num_nodes)
-        if warn_if_stale(data):
-            data = copy.copy(data)
-            data[CANDIDATE_OF] = digest_of_nodes(data)  # later steps need not warn again
     if data.get("x") is not None:
         return data
     if not facts.num_edges:

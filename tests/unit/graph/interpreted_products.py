@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from graph_cases import check_against_float64
-from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, products, sampled_product, symmetric_product
+from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, products, sampled_product
 from gumbel_mpnn.graph.kernels import attention as triton_attention
 from gumbel_mpnn.graph.kernels import products as triton_kernels
-from gumbel_mpnn.graph.products import attention, averages
+from gumbel_mpnn.graph.products import attention, averages, symmetric_product
 from gumbel_mpnn.nn import backbones
 from helpers import edges, normal
 

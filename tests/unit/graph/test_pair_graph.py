@@ -311,14 +311,6 @@ def test_a_look_in_inference_mode_leaves_a_graph_to_train_with(name):
     assert not any(tensor.is_inference() for tensor in tensors)
 
 
-def test_of_knows_the_graphs_of_a_batch():
-    data = Data(edge_index=STAR.clone(), num_nodes=5)
-    assert PairGraph.of(data).batch is None
-    data.batch = torch.tensor([0, 0, 0, 0, 1])
-    assert PairGraph.of(data).to("meta").batch.shape == (5,)
-    assert torch.equal(PairGraph.of(data).batch, data.batch)
-
-
 def test_to_moves_every_tensor():
     graph = PairGraph.build(STAR, 5, edge_weight=WEIGHTS, candidate_index=edges((0, 4)))
     moved = graph.to("meta")

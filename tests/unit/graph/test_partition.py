@@ -1,7 +1,6 @@
 """Parts of a graph: METIS, halos, and the pairs of each part."""
 
 import sys
-from dataclasses import replace
 
 import pytest
 import torch
@@ -40,7 +39,6 @@ def test_parts_hold_every_node_and_pair_once_and_all_that_own_nodes_hear(seed, c
     nodes = 20
     listed, extra = random_edges(nodes, 40, seed), random_edges(nodes, 10, seed + 1)
     graph = PairGraph.build(listed, nodes, undirected=undirected, candidate_index=extra)
-    graph = replace(graph, batch=torch.zeros(nodes, dtype=torch.int64))
     part = torch.randint(count, (nodes,), generator=torch.Generator().manual_seed(seed))
     parts = list(subgraphs(graph, part))
     assert sorted(torch.cat([each.nodes[each.own] for each in parts]).tolist()) == list(range(nodes))
@@ -53,7 +51,6 @@ def test_parts_hold_every_node_and_pair_once_and_all_that_own_nodes_hear(seed, c
         assert {tuple(arc) for arc in arcs.T.tolist()} == {arc for arc in whole if set(arc) <= inside}
         assert torch.equal(each.nodes[each.graph.pair_index], graph.pair_index[:, each.pairs])
         assert torch.equal(each.graph.is_original, graph.is_original[each.pairs])
-        assert each.graph.batch.tolist() == [0] * len(inside)
 
 
 @pytest.mark.parametrize("undirected", [True, False])

@@ -137,8 +137,8 @@ def test_the_stack_worked_by_hand():
     values = {
         "input.weight": [[[1.0, 0.0], [0.0, 2.0]]],
         "input.bias": [[[0.0, 1.0]]],
-        "convs.0.linear.weight": [[[1.0, 1.0], [-1.0, 1.0]]],
-        "convs.0.linear.bias": [[[0.5, 0.0]]],
+        "convs.0.self_loop.weight": [[[1.0, 1.0], [-1.0, 1.0]]],
+        "convs.0.self_loop.bias": [[[0.5, 0.0]]],
         "shortcuts.0.weight": [[[1.0, 0.0], [0.0, -1.0]]],
         "shortcuts.0.bias": [[[0.0, 0.25]]],
         "head.weight": [[[10.0], [100.0]]],

@@ -255,11 +255,11 @@ def test_every_model_takes_the_call_and_the_keywords_of_pyg(kind, training):
 
 
 @pytest.mark.parametrize("convert", [lambda tensor: tensor.numpy(), lambda tensor: tensor.tolist()])
-@pytest.mark.parametrize("name", ["edge_index", "edge_weight", "candidate_index", "batch", "y", "train_mask"])
+@pytest.mark.parametrize("name", ["edge_index", "edge_weight", "candidate_index", "y", "train_mask"])
 def test_arrays_and_lists_in_a_graph_are_refused_by_name(name, convert):
     """The fault: an AttributeError of numpy.ndarray."""
     data = changed(small_data(), train_mask=small_data().train_mask[:, 0], edge_weight=torch.ones(72))
-    data.batch, data.candidate_index = torch.zeros(24, dtype=torch.int64), torch.tensor([[0], [5]])
+    data.candidate_index = torch.tensor([[0], [5]])
     wrong = changed(data, **{name: convert(data[name])})
     model = gm.GumbelMPNN(in_channels=6, out_channels=3, hidden_channels=4)
     with pytest.raises(DataError, match=rf"data\.{name} must be a tensor, not a (list|ndarray): convert it"):

@@ -9,7 +9,6 @@ from torch_geometric.data import Batch, Data, HeteroData
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.graph.order import in_order
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import both_ways, changed, generated, small_data
 from quick_fit import TABLES, figures, quick
@@ -65,24 +64,6 @@ def test_all_that_is_ignored_is_told_once_by_auto_as_well():
 
 
 class TestCandidates:
-    def permuted(self):
-        data = gm.candidates.TwoHop(per_node=2)(two_way())
-        out = in_order(data, torch.arange(23, -1, -1))
-        out.candidate_index, out.candidate_of = data.candidate_index, data.candidate_of
-        return out
-
-    def test_of_renumbered_nodes_are_told_once(self):
-        run, messages = told(lambda: quick(self.permuted(), "gumbel-mpnn"))
-        assert messages == [
-            "the candidate_index of this graph was computed before its nodes were renumbered or left out, so it joins"
-            " other nodes now: delete it and compute the candidates again"
-        ]
-        assert told(lambda: run.rewire())[1] == []
-
-    def test_that_are_fresh_are_not_remarked_on(self):
-        data = gm.candidates.TwoHop(per_node=2)(two_way())
-        assert told(lambda: quick(data, "gumbel-mpnn"))[1] == []
-
     def test_of_nodes_that_do_not_exist_are_refused_by_plain_models_too(self):
         with pytest.raises(DataError) as caught:
             quick(two_way(candidate_index=torch.tensor([[0], [24]])))

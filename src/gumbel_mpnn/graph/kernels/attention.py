@@ -137,7 +137,7 @@ def shares(
         sizes = _sizes(layout)
         _shares[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale,
-            slope, safe, nodes, layout.nnz, batch, *_batches(weight, batch), **sizes,
+            slope, safe, nodes, layout.nnz, batch, weight.stride(0), batch // len(weight), **sizes,
         )  # fmt: skip
     return share, own_share, largest, scale
 
@@ -155,14 +155,9 @@ def share_grads(
         _share_grads[(nodes, triton.cdiv(batch, sizes["LANES"]))](
             layout.rowptr, layout.col, weight, target, source, share, own_share, largest, scale, grad, own_grad,
             score_grad, weight_grad, target_grad, own_score_grad,
-            slope, safe, nodes, layout.nnz, batch, *_batches(weight, batch), **sizes,
+            slope, safe, nodes, layout.nnz, batch, weight.stride(0), batch // len(weight), **sizes,
         )  # fmt: skip
     return score_grad, weight_grad, target_grad, own_score_grad
-
-
-def _batches(weight: Tensor, batch: int) -> tuple[int, int]:
-    """Stride of the rows of the weights, and the number of rows of scores that share one."""
-    return weight.stride(0), batch // weight.shape[0]
 
 
 def _sizes(layout: SparseLayout) -> dict[str, int]:

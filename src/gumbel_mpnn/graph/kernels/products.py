@@ -263,29 +263,21 @@ def walk(
 
 
 def _in_slices(
-    side: Side,
-    x: Tensor,
-    values: Tensor | None,
-    own: Tensor,
-    scale: Tensor | None,
-    image: Tensor | None,
+    side: Side, x: Tensor, values: Tensor | None, own: Tensor, scale: Tensor | None, image: Tensor | None
 ) -> Walked:
     """`walk` for more than `WIDEST` channels: sums are concatenated, dot products added."""
+    channels = [slice(start, start + WIDEST) for start in range(0, x.shape[2], WIDEST)]
+    images = [None if image is None else image[..., some] for some in channels]
     parts = [
-        walk(
-            side,
-            x[..., start : start + WIDEST],
-            values=values,
-            own=own[..., start : start + WIDEST],
-            scale=scale,
-            image=None if image is None else image[..., start : start + WIDEST],
-        )
-        for start in range(0, x.shape[2], WIDEST)
+        walk(side, x[..., some], values=values, own=own[..., some], scale=scale, image=of_some)
+        for some, of_some in zip(channels, images, strict=True)
     ]
-
-    def added(name: str) -> Tensor | None:
-        found = [getattr(part, name) for part in parts]
-        return None if found[0] is None else torch.stack(found).sum(0)
-
-    sums = None if values is None else torch.cat([part.sums for part in parts if part.sums is not None], dim=-1)
-    return Walked(sums, added("samples"), added("scale_grad"))
+    sums, samples, scale_grad = (
+        [value for part in parts if (value := getattr(part, name)) is not None]
+        for name in ("sums", "samples", "scale_grad")
+    )
+    return Walked(
+        torch.cat(sums, dim=-1) if sums else None,
+        torch.stack(samples).sum(0),
+        torch.stack(scale_grad).sum(0) if scale_grad else None,
+    )
