@@ -52,7 +52,7 @@ def test_files_that_are_nowhere_and_no_network(command, tmp_path, verb):
     result = command(verb, "minesweeper")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "data set 'minesweeper' lacks heterophilous/minesweeper.npz, found under" in result.stderr
-    assert f"put it in {tmp_path / 'data'} under that name" in result.stderr
+    assert f"put the missing files in {tmp_path / 'data'} under these names" in result.stderr
 
 
 @pytest.mark.usefixtures("tiny")
