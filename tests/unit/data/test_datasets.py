@@ -13,7 +13,7 @@ from gumbel_mpnn.util.errors import DataError, MissingDataError, UnknownNameErro
 PLANETOID = ("cora", "citeseer", "pubmed")
 REPACKED = ("amazon-computers", "coauthor-physics", "github-musae", "cornell5", "blogcatalog")
 GENERATED = [
-    *("demo", "leaf-count", "leaf-count-3", "leaf-count-5"),
+    *("demo", "leaf-count", "leaf-count-3", "leaf-count-5", "wine", "breast-cancer", "digits"),
     *("bottleneck", "bottleneck-10", "bottleneck-50", "bottleneck-100", "bottleneck-200"),
 ]
 
