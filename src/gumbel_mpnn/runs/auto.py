@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,7 +148,8 @@ def _climb(spec: AutoSpec, session: Session) -> tuple[Choice, dict[str, Run]]:
     spec = spec.suited_to(job.data)
     rounds, runs, running = _rounds(job), dict[str, Run](), list(spec.rungs)
     for number, (splits, seeds) in enumerate(rounds):
-        stage = _stage(spec, running, number, rounds)
+        title = f"round {number + 1}{f' of {len(rounds)}' * (len(rounds) > 1)}"
+        stage = Stage(title, [f"rung {name}" for name in running])
         specs = [replace(spec.rungs[name][1], splits=splits, seeds=seeds) for name in running]
         for name, run in zip(list(running), session.fit_all(specs, stage), strict=True):
             if isinstance(run, DivergedError):
@@ -172,24 +173,6 @@ def _rounds(job: Job) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     if len(splits) >= FEW_SPLITS:
         return [(splits[:count], seeds) for count in counts]
     return [(splits, seeds[:count]) for count in counts]
-
-
-def _stage(spec: AutoSpec, running: list[str], number: int, rounds: Sequence[tuple[tuple[int, ...], ...]]) -> Stage:
-    """A round, with the cost of those to come at most: as if the costliest half of the rungs went on."""
-    costs = [_cost(spec.rungs[name][1]) for name in running]
-    runs = [len(splits) * len(seeds) for splits, seeds in rounds]
-    left, ahead = sorted(costs, reverse=True), 0.0
-    for later in range(number + 1, len(rounds)):
-        left = left[: -(-len(left) // 2) + 1]
-        ahead += sum(left) * (runs[later] - runs[later - 1])
-    of = f" of {len(rounds)}" * (len(rounds) > 1)
-    return Stage(f"round {number + 1}{of}", [f"rung {name}" for name in running], costs, ahead)
-
-
-def _cost(spec: RunSpec) -> float:
-    """Cost of an epoch of a rung compared with others: layers of all drawn graphs, twice if edges have a gradient."""
-    rewiring, layers = spec.settings.rewiring, spec.settings.options["num_layers"]
-    return float(layers if rewiring is None else 2 * rewiring.samples * layers)
 
 
 def _chosen(spec: AutoSpec, runs: Mapping[str, Run], finalists: list[str], job: Job) -> Choice:

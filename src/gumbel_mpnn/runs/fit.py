@@ -20,12 +20,11 @@ from gumbel_mpnn.nn import models as registered
 from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.session import Session, open_workers
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import Record
 from gumbel_mpnn.runs.training_data import Transform
 from gumbel_mpnn.runs.workers import LOCAL
-from gumbel_mpnn.runs.workers import workers as workers_of
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model
 from gumbel_mpnn.settings.presets import AUTO, list_presets
@@ -153,7 +152,7 @@ def train_spec(
     torch's threads: its rungs are then trained side by side, which takes less time than one after another.
     """
     monitor, count = Monitor(quiet=not progress), workers or (default_workers(spec, device) if on == LOCAL else 1)
-    with closing(monitor), workers_of(count, on, device) as several:
+    with closing(monitor), open_workers(count, on, device) as several:
         session = Session(runs, experiment, device, memory, monitor, several)
         return fit_auto(spec, session) if isinstance(spec, AutoSpec) else session.fit(spec)
 

@@ -28,10 +28,6 @@ class Stage:
     """Such as `round 1 of 3`; empty for a single setting."""
     titles: Sequence[str] = ()
     """Names of the settings; those of model and data set by default."""
-    costs: Sequence[float] = ()
-    """Time of a run of each setting, compared with the others; the same for all by default."""
-    ahead: float = 0.0
-    """Cost of the stages that follow, at most."""
 
     @property
     def title(self) -> str:
@@ -50,24 +46,21 @@ class Monitor:
         self.quiet, self.show_test, self.label = quiet, show_test, ""
         # In a notebook too, text is printed as it is.
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
-        self.stage, self.missing, self.costs = Stage(), list[int](), list[float]()
-        self.done: dict[tuple[int, str], float] = {}
-        """Work of each group of this stage, in runs."""
-        self.started, self.before, self.found = time.monotonic(), 0.0, 0.0
-        """When the first stage began, the cost of the stages before this one, and of what was found in checkpoints."""
+        self.stage, self.missing = Stage(), list[int]()
+        self.done, self.found = dict[tuple[int, str], float](), 0.0
+        """Work of each group of this stage, in runs, and how much of it was found in checkpoints."""
+        self.started = self.printed = time.monotonic()
         self.live: Progress | None = None
-        self.printed, self.waited = time.monotonic(), False
+        self.waited = False
 
     def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
         """A stage begins: say how many runs of its settings are trained, and how many were found finished."""
-        self.before = self.before + self._cost() if self.stage.ahead else 0.0
-        if not self.before:
-            self.started, self.found = time.monotonic(), 0.0
-        self.stage, self.missing, self.costs = stage, list(missing), list(stage.costs) or [1.0] * len(missing)
-        self.done, self.waited, self.printed = {}, False, time.monotonic()
+        self.stage, self.missing = stage, list(missing)
+        self.done, self.found, self.waited = {}, 0.0, False
+        self.started = self.printed = time.monotonic()
         total, count = sum(missing), sum(finished)
         rungs = f"{counted(len(missing), 'rung')}, " * bool(stage.name)
-        also = f", {count} more already finished" if count and not self.before else ""
+        also = f", {count} more already finished" if count and not stage.name else ""
         if self.label:
             return
         if total:
@@ -86,21 +79,20 @@ class Monitor:
 
     def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
         """A group continues at an epoch, which is as much work as so many runs: its time is not counted."""
-        self.found += self.costs[setting] * runs
+        self.found += runs
         self.done[setting, group] = runs
         self.say(f"{self.stage.titles[setting]}: continuing at epoch {epoch + 1}")
 
     def progress(self, setting: int, group: str, runs: float, best: float) -> None:
         """A group has done as much as so many runs: show how far all is, its best validation value, the time left."""
         self.done[setting, group] = runs
-        of_stage = sum(self.costs[k] * part for (k, _), part in self.done.items())
-        done, left = self.before + of_stage, self.stage.ahead + self._cost() - of_stage
+        done, total = sum(self.done.values()), sum(self.missing)
         val = f"best val {100 * best:.2f}" if math.isfinite(best) else "no val"  # no nodes, or no epoch that counts yet
         ends = ""
         if done > self.found:
-            seconds = (time.monotonic() - self.started) * left / (done - self.found)
+            seconds = (time.monotonic() - self.started) * (total - done) / (done - self.found)
             ends = f", about {in_time(seconds)} left"
-        self._show(f"{self.label or self.stage.title}: {val}{ends}", done / (done + left) if done + left else 1.0)
+        self._show(f"{self.label or self.stage.title}: {val}{ends}", done / total if total else 1.0)
 
     def wait(self) -> None:
         """Other processes train all missing runs: say so, once."""
@@ -126,10 +118,6 @@ class Monitor:
         if self.live is not None:
             self.live.stop()
             self.live = None
-
-    def _cost(self) -> float:
-        """Cost of what this stage had to train."""
-        return sum(cost * runs for cost, runs in zip(self.costs, self.missing, strict=True))
 
     def _show(self, text: str, share: float) -> None:
         """Show a live line with a bar on a terminal, else a plain line now and then."""

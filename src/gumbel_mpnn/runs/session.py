@@ -11,7 +11,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import Job, RunSpec
 from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
 from gumbel_mpnn.runs.training_data import DataFacts, DataReader, TrainingData
-from gumbel_mpnn.runs.workers import LostError, Workers, tell
+from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, tell, workers
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
 from gumbel_mpnn.training.build import available_bytes, plan_groups, too_large
@@ -120,9 +120,9 @@ class OpenJob:
         """Raise an error for what cannot be trained."""
         if not (missing := self.missing):
             return
-        metric = metric_of(self.job.data, self.job.settings.data)
-        check_metric(metric, self.job.data, sorted({replica.split for replica in missing}))
-        if (parts := self.job.settings.train.partitions) > (nodes := int(self.job.data.num_nodes or 0)):
+        data, settings = self.job.data, self.job.settings
+        check_metric(metric_of(data, settings.data), data, sorted({replica.split for replica in missing}))
+        if (parts := settings.train.partitions) > (nodes := int(data.num_nodes or 0)):
             raise UserError(f"train.partitions={parts}, but this graph has {nodes} nodes: make fewer parts")
 
     def free(self) -> list[Replica]:
@@ -226,6 +226,11 @@ class OpenJob:
         return run
 
 
+def open_workers(count: int, on: str, device: str) -> AbstractContextManager[Workers | None]:
+    """Processes that train in place of this one if several are asked for; the arguments are those of `workers`."""
+    return nullcontext() if count == 1 and on == LOCAL else workers(count, on, device)
+
+
 def even_share(count: int, most: int) -> int:
     """Size of the first of few groups of even size, each of at most so many."""
     return -(-count // -(-count // most)) if count else 0
@@ -235,10 +240,9 @@ def _train_here(jobs: list[OpenJob]) -> None:
     """Train in this process, one job after another; those that other processes have come last."""
     while jobs:
         for job in jobs:
-            session = job.session
             if not job.is_free():
                 continue
-            training = _Training(job.job, job.folder, session.device, session.memory, session.monitor, session.pruner)
+            training = _Training(job.job, job.folder, job.session)
             while group := job.take(training.size):
                 try:
                     outcomes = training.train(job.number, group)
@@ -302,7 +306,8 @@ def _train_there(
     shared: bytes, number: int, replicas: list[Replica], folder: SettingFolder, device: str, memory: int
 ) -> bytes:
     """Train runs in a worker; returns their outcomes, with the graph that their probabilities belong to."""
-    training = _Training(pickle.loads(shared), folder, device, memory, _Reports())  # noqa: S301  # from the driver
+    session = Session(folder.path, device=device, memory=memory, monitor=_Reports())
+    training = _Training(pickle.loads(shared), folder, session)  # noqa: S301  # from the calling process
     found, left = list[Outcome](), list(replicas)
     while left:
         group = left[: even_share(len(left), training.size)]
@@ -323,34 +328,26 @@ class _Reports(Monitor):
 class _Training:
     """Trains groups of runs of one job, on data that is prepared once."""
 
-    def __init__(
-        self,
-        job: Job,
-        folder: SettingFolder,
-        device: str,
-        memory: int | None,
-        monitor: Monitor,
-        pruner: Pruner | None = None,
-    ) -> None:
-        self.settings, self.folder, self.monitor, self.pruner = job.settings, folder, monitor, pruner
-        prepared = prepare(job.data, job.settings, monitor.prepare)
-        self.task = Task.for_model(prepared, job.settings, pick_device(device))
-        self.size, self.each = plan_groups(job.settings, self.task, memory)
+    def __init__(self, job: Job, folder: SettingFolder, session: Session) -> None:
+        self.settings, self.folder, self.session = job.settings, folder, session
+        prepared = prepare(job.data, job.settings, session.monitor.prepare)
+        self.task = Task.for_model(prepared, job.settings, pick_device(session.device))
+        self.size, self.each = plan_groups(job.settings, self.task, session.memory)
         """Number of runs to train at once, and upper bound of the memory of each."""
 
     def train(self, number: int, group: list[Replica]) -> list[Outcome] | None:
         """Train a group; None if memory ran out, after which groups are half as large."""
-        name, share = str(group[0]), len(group) / self.settings.train.epochs
-        self.monitor.memory(len(group) * self.each)
+        name, share, monitor = str(group[0]), len(group) / self.settings.train.epochs, self.session.monitor
+        monitor.memory(len(group) * self.each)
         try:
             outcomes = train(
                 self.task,
                 self.settings,
                 group,
                 checkpoint=self.folder.checkpoint(group),
-                watch=lambda epoch, best: self.monitor.progress(number, name, epoch * share, best),
-                resumed=lambda epoch: self.monitor.resume(number, name, epoch, epoch * share),
-                pruner=self.pruner,
+                watch=lambda epoch, best: monitor.progress(number, name, epoch * share, best),
+                resumed=lambda epoch: monitor.resume(number, name, epoch, epoch * share),
+                pruner=self.session.pruner,
             )
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -360,7 +357,7 @@ class _Training:
             self.size = -(-len(group) // 2)
             self.folder.remove_checkpoint(group)
             return None
-        self.monitor.progress(number, name, len(group), outcomes[0].val or 0.0)
+        monitor.progress(number, name, len(group), outcomes[0].val or 0.0)
         return outcomes
 
 

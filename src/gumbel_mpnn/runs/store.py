@@ -72,26 +72,17 @@ class Record:
         import torch_geometric
 
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-        return cls(
-            fingerprint=job.settings.fingerprint(job.data_hash),
-            data_hash=job.data_hash,
-            settings=job.settings.to_dict(),
-            split=outcome.replica.split,
-            seed=outcome.replica.seed,
-            metric=metric,
-            val=outcome.val,
-            test=outcome.test,
-            best_epoch=outcome.best_epoch,
-            epochs=outcome.epochs,
-            seconds=outcome.seconds,
-            machine={
-                "device": f"{device.type} ({name})",
-                "python": platform.python_version(),
-                "torch": torch.__version__,
-                "torch_geometric": torch_geometric.__version__,
-                "gumbel_mpnn": __version__,
-            },
-        )
+        machine = {
+            "device": f"{device.type} ({name})",
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "torch_geometric": torch_geometric.__version__,
+            "gumbel_mpnn": __version__,
+        }
+        figures = {name: getattr(outcome, name) for name in ("val", "test", "best_epoch", "epochs", "seconds")}
+        settings, (split, seed) = job.settings, (outcome.replica.split, outcome.replica.seed)
+        fingerprint = settings.fingerprint(job.data_hash)
+        return cls(fingerprint, job.data_hash, settings.to_dict(), split, seed, metric, **figures, machine=machine)
 
     @property
     def replica(self) -> Replica:
@@ -170,16 +161,12 @@ class SettingFolder:
     @classmethod
     def of(cls, root: Path, experiment: str, job: Job) -> SettingFolder:
         """Folder of the runs of a job under `root`."""
-        if not experiment or Path(experiment).name != experiment or not experiment.isprintable():
-            raise UserError(f"experiment must be the name of a single folder, but is {experiment!r}")
-        if experiment.startswith(".") or FINGERPRINT.fullmatch(experiment):
-            raise UserError(
-                f"experiment must not be {experiment!r}: folders that begin with a point are hidden, and 16 hex digits"
-                " are the name of a setting"
-            )
+        if Path(experiment).name != experiment or not experiment.isprintable() or experiment[:1] in ("", "."):
+            raise UserError(f"experiment must be the name of a single folder that is not hidden, but is {experiment!r}")
+        if FINGERPRINT.fullmatch(experiment):
+            raise UserError(f"experiment must not be {experiment!r}: 16 hex digits are the name of a setting")
         settings = job.settings
-        fingerprint = settings.fingerprint(job.data_hash)
-        return cls(root / experiment / settings.dataset / settings.model / fingerprint)
+        return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(job.data_hash))
 
     def folder(self, replica: Replica) -> Path:
         """Folder of one run."""

@@ -15,12 +15,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.session import Session, open_workers
 from gumbel_mpnn.runs.spec import RunSpec, Tables, of_model
 from gumbel_mpnn.runs.store import TRIALS
 from gumbel_mpnn.runs.training_data import DataReader, Transform
 from gumbel_mpnn.runs.workers import LOCAL
-from gumbel_mpnn.runs.workers import workers as workers_of
 from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset
 from gumbel_mpnn.settings.registry import normal_name
@@ -221,7 +220,7 @@ def tune_specs(
     """Search for the settings of a model, and of its baseline if it is given; the options are those of `Search.of`."""
     found, reader, device = list[Tuning](), DataReader(), options["device"]
     monitor = Monitor(quiet, show_test=False)
-    with closing(monitor), workers_of(workers, on, device) as several:
+    with closing(monitor), open_workers(workers, on, device) as several:
         for spec in specs:
             space = given if given is None or not found else of_model(given, spec.settings.model)
             search = Search.of(spec, space, reader=reader, **options)

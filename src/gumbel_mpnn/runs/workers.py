@@ -128,31 +128,21 @@ class Tasks:
             raise UserError(f"the device is {device}, but the cluster has no GPU")
         self.count = max(1, gpus or int(resources.get("CPU", 0)))
         self._options = {"num_cpus": 0 if gpus else 1, "num_gpus": 1 if gpus else 0, "max_retries": 0}
-        self._look()
-
-    def _look(self) -> None:
-        """Raise a `UserError` if tasks do not begin, or if the cluster has another version of this package."""
         try:
-            found = self._remote(_version).remote().future().result(START_SECONDS)
+            found = self.submit(_version).result(START_SECONDS)
         except TimeoutError:
             raise UserError(
                 f"no task began on the cluster within {START_SECONDS:g} s: wait until others need it no more"
             ) from None
         except Exception as error:  # among them those of importing this package
-            last = str(error).strip().splitlines() or [type(error).__name__]
-            raise UserError(
-                f"no task can begin on the cluster ({last[-1].strip()}): every machine needs gumbel-mpnn {__version__}"
-                " in the Python that Ray runs"
-            ) from error
+            last = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+            found = f"an error ({last})"
         if found != __version__:
-            raise UserError(f"the cluster has gumbel-mpnn {found}, but this process {__version__}")
-
-    def _remote(self, work: Callable[..., Any]) -> Any:
-        return self._ray.remote(work).options(**self._options)
+            raise UserError(f"every machine of the cluster needs gumbel-mpnn {__version__}, but a task found {found}")
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Call a function of a module in a task."""
-        future: Future[Any] = self._remote(_do).remote(work, *arguments).future()
+        future: Future[Any] = self._ray.remote(_do).options(**self._options).remote(work, *arguments).future()
         return future
 
     def result(self, future: Future[Any]) -> Any:
@@ -177,8 +167,8 @@ Workers = Processes | Tasks
 
 
 @contextmanager
-def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers | None]:
-    """Processes that work until the block ends; None if the calling process does all work itself.
+def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers]:
+    """Processes that work until the block ends.
 
     Args:
         count: Number of processes of this machine.
@@ -189,9 +179,7 @@ def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[W
     check_at_least(1, workers=count)
     if not isinstance(on, str) or (on not in (LOCAL, RAY) and not on.startswith(CLIENT)):
         raise UserError(f"on must be local, ray or ray://HOST:PORT, but is {on!r}")
-    if on == LOCAL and count == 1:
-        yield None
-    elif on == LOCAL:
+    if on == LOCAL:
         processes = Processes(min(count, os.cpu_count() or 1))
         try:
             yield processes

@@ -72,7 +72,7 @@ def test_files_that_are_nowhere_and_no_network(command, tmp_path, verb):
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
         ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
         ("--preset mine.toml", "there is no settings file mine.toml"),
-        ("--experiment ../out", "experiment must be the name of a single folder, but is '../out'"),
+        ("--experiment ../out", "experiment must be the name of a single folder that is not hidden, but is '../out'"),
         ("--device gpu", "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
         ("--epochs-from abc", "--epochs-from takes --final and all settings: leave out --splits and --preset"),
         ("--final --epochs-from abc --splits 0", "--epochs-from takes --final and all settings"),

@@ -142,22 +142,6 @@ class TestRun:
         assert sum(counts.values()) == len(list(find_records(tmp_path)))
         assert all((rung.rank is None) == (rung.runs < 10) for rung in run.choice.rungs)
 
-    def test_the_stages_make_up_the_work(self, tmp_path):
-        stages = []
-
-        class Notes(Monitor):
-            def begin(self, stage, missing, finished):
-                super().begin(stage, missing, finished)
-                stages.append((stage, sum(cost * runs for cost, runs in zip(stage.costs, missing, strict=True))))
-
-        data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
-        fit_auto(describe(data, "auto", **FAST), Session(tmp_path, monitor=Notes()))
-        (first, _), (second, two), (last, three) = stages
-        assert list(first.titles) == [f"rung {name}" for name in FOR_FEATURES]
-        assert first.ahead >= two + three
-        assert second.ahead >= three
-        assert last.ahead == 0
-
 
 class TestWary:
     """Rungs are compared with hostile edges at validation nodes, and the chosen one is trained without them."""

@@ -13,6 +13,7 @@ import pytest
 from gumbel_mpnn import UserError, fit
 from gumbel_mpnn.runs import session
 from gumbel_mpnn.runs.progress import Monitor
+from gumbel_mpnn.runs.session import open_workers
 from gumbel_mpnn.runs.workers import LostError, tell, workers
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import small_data
@@ -73,7 +74,7 @@ def test_what_is_not_valid(options, message):
 
 
 def test_one_process_is_this_one():
-    with workers(1) as several:
+    with open_workers(1, "local", "cpu") as several:
         assert several is None
 
 
