@@ -60,15 +60,6 @@ class TestOwnData:
         assert run.n == 10
         assert run.data.protocol == "random-48-32-20"
 
-    def test_masks_of_one_split(self):
-        data = small_data()
-        one = changed(data, **{name: data[name][:, 1] for name in ("train_mask", "val_mask", "test_mask")})
-        (record,) = quick(one).records
-        assert record.split == 0
-
-    def test_all_splits_and_one_seed_by_default(self):
-        assert names(quick()) == [(0, 0), (1, 0)]
-
     def test_the_metric_of_the_data(self):
         run = quick(changed(small_data(classes=2), metric="roc_auc"))
         assert (run.metric, run.to_dict()["metric"], run.records[0].metric) == ("roc_auc", "roc_auc", "roc_auc")
@@ -219,9 +210,6 @@ class TestMistakes:
     def test_no_gpu(self):
         with pytest.raises(UserError, match="there is no CUDA device here: use device 'cpu' or 'auto'"):
             quick(device="cuda")
-
-    def test_models_are_found_by_any_spelling(self):
-        assert quick(model="GraphSAGE", splits=[0]).settings.model == "sage"
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])

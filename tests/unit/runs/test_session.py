@@ -13,13 +13,21 @@ import torch
 from gumbel_mpnn.baselines.sdrf import SDRF
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.runs.progress import Monitor
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import SettingFolder, find_records
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, build
 from gumbel_mpnn.training.trainer import Trainer
-from gumbel_mpnn.util.errors import DataError, DivergedError, UserError
+from gumbel_mpnn.util.errors import (
+    DataError,
+    DivergedError,
+    MissingDataError,
+    TooLargeError,
+    UserError,
+    is_out_of_memory,
+)
 from helpers import changed, make_settings, make_task, small_data
-from quick_fit import TABLES, figures, names, quick, stored
+from quick_fit import TABLES, figures, find, fit, names, quick, stored
 
 SIX, FOUR = {"splits": [0, 1], "seeds": 3}, {"splits": [0, 1], "seeds": 2}
 TOO_FAST = {"overrides": ["train.lr=1e30"]}
@@ -49,11 +57,6 @@ class Notes(Monitor):
 
 
 class TestFolders:
-    def test_the_same_in_memory_and_in_a_folder(self, tmp_path):
-        here, there = quick(**SIX), quick(**SIX, runs=tmp_path)
-        assert figures(here) == figures(there)
-        assert stored(here) == stored(there)
-
     def test_the_layout_under_the_folder(self, tmp_path):
         run = quick(splits=[1], runs=tmp_path, experiment="mine")
         files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
@@ -75,13 +78,6 @@ class TestFolders:
         gc.collect()
         assert not path.exists()
 
-    def test_nothing_is_trained_twice(self, tmp_path, no_training):
-        first = quick(**SIX, runs=tmp_path)
-        no_training()
-        again = quick(**SIX, runs=tmp_path)
-        assert again.records == first.records
-        assert again.to_dict() == first.to_dict()
-
     @pytest.mark.parametrize("model", ["sdrf", "gumbel-mpnn"])
     def test_nothing_is_prepared_for_what_is_finished(self, tmp_path, monkeypatch, model):
         first, notes = quick(model=model, runs=tmp_path), Notes()
@@ -102,12 +98,6 @@ class TestFolders:
         quick(splits=[1], seeds=[7], runs=tmp_path)
         assert trained[2:] == [[(1, 7)]]
         assert len(list(find_records(tmp_path))) == 7
-
-    def test_what_came_later_has_the_same_figures(self, tmp_path):
-        whole = quick(**SIX)
-        quick(splits=[1], seeds=[2], runs=tmp_path)
-        pieced = quick(**SIX, runs=tmp_path)
-        torch.testing.assert_close(torch.tensor(figures(pieced)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
 
     def test_records_come_in_the_order_asked_for(self, tmp_path):
         quick(**SIX, runs=tmp_path)
@@ -133,11 +123,6 @@ class TestFolders:
         quick(**{"splits": [0], **change}, runs=tmp_path)
         assert len(trained) == 2
 
-    @pytest.mark.parametrize("name", ["../../elsewhere", "a/b"])
-    def test_a_name_does_not_lead_out_of_its_folder(self, tmp_path, name):
-        run = quick(changed(small_data(), name=name), runs=tmp_path / "runs")
-        assert run.folder.path.resolve().parent.parent.parent == tmp_path / "runs" / "train"
-
     def test_a_folder_that_cannot_be_made_is_told_before_training(self, tmp_path, no_training):
         (tmp_path / "runs").write_text("a file")
         no_training()
@@ -152,17 +137,8 @@ class TestFolders:
             quick(splits=[0], runs=tmp_path)
         assert path.read_text() == "{"
 
-    def test_no_checkpoint_is_left(self, tmp_path, every_epoch):
-        quick(runs=tmp_path)
-        assert not list(tmp_path.rglob("checkpoint-*"))
-
 
 class TestDivergence:
-    def test_a_diverged_run_is_not_recorded(self, tmp_path):
-        with pytest.raises(DivergedError, match=r"^training diverged \(no finite validation value with"):
-            quick(runs=tmp_path, **TOO_FAST)
-        assert list(find_records(tmp_path)) == []
-
     def test_but_remembered_until_its_file_is_deleted(self, tmp_path, trained):
         for _ in range(2):
             with pytest.raises(DivergedError):
@@ -285,17 +261,6 @@ class TestGroups:
         assert stored(ended) == stored(whole)
         assert not list(tmp_path.rglob("checkpoint-*"))
 
-    def test_a_record_that_was_deleted_is_made_again_from_the_checkpoint(
-        self, tmp_path, monkeypatch, every_epoch, no_training
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr("pathlib.Path.unlink", lambda *_, **__: None)
-            first = quick(**SIX, runs=tmp_path)
-        (first.folder.path / "split1-seed1/record.json").unlink()
-        no_training()
-        assert figures(quick(**SIX, runs=tmp_path)) == figures(first)
-        assert not list(tmp_path.rglob("checkpoint-*"))
-
     def test_an_interrupted_group_goes_on_beside_new_ones(self, tmp_path, every_epoch, trained):
         class Impatient(Notes):
             def progress(self, setting, group, runs, best):
@@ -322,12 +287,6 @@ class TestMonitor:
         assert [runs for runs, _ in notes.told] == pytest.approx([k / 6 for k in (1, 2, 3, 4, 5, 6, 6)] * 5)
         assert notes.told[-1][1] == run.records[-1].val
         assert notes.ended == [run]
-
-    def test_when_nothing_is_missing(self, tmp_path):
-        quick(runs=tmp_path)
-        notes = Notes()
-        quick(runs=tmp_path, monitor=notes)
-        assert (notes.began, notes.sizes, notes.told, len(notes.ended)) == ([([0], [2])], [], [], 1)
 
 
 class TestTwoProcesses:
@@ -469,3 +428,92 @@ def test_a_file_where_a_folder_should_be(tmp_path):
     with pytest.raises(UserError) as error:
         quick(**FOUR, runs=tmp_path)
     assert str(tmp_path / "train") in sentence(error)
+
+
+LITTLE = {"preset": None, "overrides": ["model.hidden_channels=4", "train.epochs=1"], "experiment": "here"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Two splits with two seeds each."""
+    folder = tmp_path_factory.mktemp("runs")
+    return folder, fit(small_data(), "gcn", seeds=2, runs=folder, device="cpu", **LITTLE)
+
+
+def test_the_same_run(store):
+    folder, run = store
+    found = find(small_data(), "gcn", seeds=2, runs=folder, **LITTLE)
+    assert figures(found) == figures(run)
+    assert (found.settings, found.metric, found.folders) == (run.settings, run.metric, run.folders)
+    assert found.predict() == run.predict()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seeds": 3}, {"overrides": ["train.epochs=2"]}, {"experiment": "there"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_nothing_where_something_is_left_to_train(store, change):
+    folder, _ = store
+    assert find(small_data(), "gcn", runs=folder, **{"seeds": 2, **LITTLE, **change}) is None
+
+
+def test_other_data_are_other_runs(store):
+    folder, _ = store
+    assert find(small_data(seed=1), "gcn", runs=folder, **LITTLE) is None
+    assert find(small_data(), "gcn", runs=folder, transform=lambda data: changed(data, x=-data.x), **LITTLE) is None
+
+
+def test_nothing_is_written(tmp_path):
+    assert find(small_data(), "gcn", runs=tmp_path / "none", **LITTLE) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_data(tmp_path, no_data_sets):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(MissingDataError, match="cora"):
+        find("cora", "gcn", runs=tmp_path / "runs", root=tmp_path / "data")
+
+
+HUGE = {
+    "width": ("gcn", {"model": {"hidden_channels": 200_000, "num_layers": 9}}),
+    "scorer": ("gumbel-mpnn", {"rewiring": {"scorer": "bilinear", "scorer.channels": 10**7}}),
+    "decoys": ("gumbel-mpnn", {"rewiring": {"scorer": {"name": "neighborhood", "decoys": 1e15}}}),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_run_that_does_not_fit_is_refused_before_training(name, no_training):
+    model, settings = HUGE[name]
+    no_training()
+    with pytest.raises(UserError, match=rf"^one run of {model} on .* does not fit .* cpu: try a smaller model\.hidden"):
+        fit(small_data(), model, settings=settings, device="cpu")
+
+
+def test_the_allocator_of_a_cpu_is_caught(monkeypatch):
+    """The memory is really asked for: an estimate cannot know what others take meanwhile."""
+    groups = []
+
+    def step(self):
+        groups.append(len(self.places))
+        torch.empty(2**60, dtype=torch.uint8)
+
+    monkeypatch.setattr(Trainer, "step", step)
+    with pytest.raises(
+        TooLargeError, match=r"does not fit into the memory of cpu: try a smaller model\.hidden_channels"
+    ):
+        fit(small_data(), "gcn", settings={"train": {"epochs": 2}}, device="cpu", splits=[0, 1], seeds=2)
+    assert groups[0] == 4
+    assert groups[-1] == 1
+
+
+def test_other_errors_are_not_taken_for_missing_memory():
+    assert not is_out_of_memory(RuntimeError("the size of tensor a must match"))
+    assert is_out_of_memory(MemoryError())
+    assert is_out_of_memory(torch.OutOfMemoryError())
+
+
+def test_a_billion_seeds_are_refused_at_once():
+    with pytest.raises(UserError, match="1000000000 seeds are too many"):
+        RunSpec.of(small_data(), "gcn", seeds=10**9)
+    assert len(RunSpec.of(small_data(), "gcn", seeds=1000).seeds) == 1000

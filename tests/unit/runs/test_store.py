@@ -18,7 +18,7 @@ from gumbel_mpnn.training import train
 from gumbel_mpnn.training.checkpoint import save_tensors
 from gumbel_mpnn.util.errors import DataError, DivergedError
 from helpers import fresh_processes, make_settings, make_task, replicas, small_data
-from quick_fit import edit, quick
+from quick_fit import quick
 
 SETTINGS = make_settings(epochs=3)
 A, B, C, D = ALL = replicas((0, 0), (0, 1), (1, 0), (1, 1))
@@ -47,17 +47,6 @@ def tree(path):
     return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
 
 
-def test_the_layout(tmp_path, folder, outcomes):
-    for outcome in (outcomes[0], outcomes[2]):
-        write(folder, outcome)
-    base = f"try/toy/gcn/{SETTINGS.fingerprint('abc')}"
-    assert tree(tmp_path) == [
-        f"{base}/{replica}/{name}"
-        for replica in ("split0-seed0", "split1-seed0")
-        for name in ("history.jsonl", "model.safetensors", "record.json")
-    ]
-
-
 def test_what_was_written_is_read(folder, outcomes):
     write(folder, outcomes[0])
     assert folder.is_finished(A)
@@ -69,11 +58,6 @@ def test_what_was_written_is_read(folder, outcomes):
     assert [json.loads(line) for line in lines] == outcomes[0].history
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
     assert json.loads(checksum).keys() == {"checksum"}
-
-
-def test_a_run_that_was_not_written_is_not_finished(folder, outcomes):
-    write(folder, outcomes[0])
-    assert not folder.is_finished(C)
 
 
 @pytest.mark.parametrize("call", [1, 2, 3], ids=["model", "history", "record"])
@@ -111,25 +95,6 @@ def test_a_damaged_record_is_a_data_error_in_one_sentence(tmp_path, text):
     assert "\n" not in message
 
 
-def test_a_truncated_record_is_a_data_error(folder, outcomes):
-    write(folder, outcomes[0])
-    path = folder.folder(A) / "record.json"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"cannot read the run record .*record\.json"):
-        folder.record(A)
-
-
-def test_bytes_that_are_no_text_are_a_data_error(tmp_path):
-    (tmp_path / "record.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="cannot read the run record"):
-        read_record(tmp_path / "record.json")
-
-
-def test_a_missing_record_is_a_data_error(tmp_path):
-    with pytest.raises(DataError, match=r"cannot open the run record .*No such file"):
-        read_record(tmp_path / "record.json")
-
-
 def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
     other = SettingFolder.of(tmp_path, "another", JOB)
     write(folder, outcomes[2])
@@ -139,10 +104,6 @@ def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
     found = list(find_records(tmp_path))
     assert [record.replica for record in found] == [C, A, C]
     assert [record.test for record in found] == [outcomes[2].test, outcomes[0].test, outcomes[2].test]
-
-
-def test_a_folder_that_is_not_there_has_no_runs(tmp_path):
-    assert list(find_records(tmp_path / "nothing")) == []
 
 
 def test_a_checkpoint_belongs_to_one_group_in_one_order(folder):
@@ -168,18 +129,6 @@ def test_json_has_no_nan(tmp_path):
     read = [json.loads(line, parse_constant=lambda name: pytest.fail(name)) for line in text.splitlines()]
     assert [row.get("train_loss", "checksum") for row in read] == [None, None, 1.0, "checksum"]
     assert run.history.train_loss.isna().tolist() == [True, True, False]
-
-
-@pytest.mark.parametrize("entry", [{}, {"seed": 1}, {"fingerprint": "0" * 16}])
-def test_a_record_belongs_into_its_folder(folder, outcomes, entry):
-    write(folder, outcomes[0])
-    path = folder.folder(A) / "record.json"
-    edit(path, **entry)
-    if entry:
-        with pytest.raises(DataError, match="it belongs into a folder"):
-            read_record(path)
-    else:
-        assert read_record(path).replica == A
 
 
 def checkpoint(folder, *group):
