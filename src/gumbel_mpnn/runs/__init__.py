@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 OF_A_SETTING = ["folder", "experiment", "dataset", "model", "fingerprint", "data_hash", "metric"]
-"""Columns that the runs of a setting share, besides the settings themselves."""
+OF_A_RUN = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device"]
+"""Columns that the runs of a setting share, besides the settings themselves, and those of each run."""
 
 
 class _Package(ModuleType):
@@ -48,40 +49,20 @@ def list_runs(
     """
     from pandas import DataFrame
 
-    rows, settings = list[dict[str, Any]](), dict[str, dict[str, Any]]()
+    rows = list[dict[str, Any]]()
     for path, record in records_by_path(Path(folder)):
-        place, parents = path.parents[1], path.absolute().parents
+        parents, settings = path.absolute().parents, record.settings
         experiment = parents[4].name if len(parents) > 5 else ""
-        settings.setdefault(str(place), flat(record.settings))
-        rows.append(
-            {
-                "folder": str(place),
-                "experiment": experiment,
-                "dataset": record.settings["dataset"],
-                "model": record.settings["model"]["name"],
-                "fingerprint": record.fingerprint,
-                "data_hash": record.data_hash,
-                "metric": record.metric,
-                "split": record.split,
-                "seed": record.seed,
-                "val": record.val,
-                "test": record.test if tests_of_trials or experiment != TRIALS else None,
-                "best_epoch": record.best_epoch,
-                "epochs": record.epochs,
-                "seconds": record.seconds,
-                "device": record.machine.get("device"),
-            }
-        )
-    columns = [*OF_A_SETTING, "split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device"]
-    runs = DataFrame(rows, columns=columns).astype({"val": float, "test": float, "seconds": float})
-    table = runs.sort_values(["folder", "split", "seed"]) if by == "run" else _by_setting(runs)
-    of_all = DataFrame.from_dict(settings, orient="index").drop(columns="model.name", errors="ignore")
-    return table.join(of_all, on="folder").reset_index(drop=True)
-
-
-def _by_setting(runs: DataFrame) -> DataFrame:
-    groups = runs.groupby(OF_A_SETTING, as_index=False)
-    return groups.agg(
+        of_setting = {"dataset": settings["dataset"], "model": settings["model"]["name"], **flat(settings)}
+        row = vars(record) | {"folder": str(path.parents[1]), "experiment": experiment} | of_setting
+        hidden = {"test": None} if experiment == TRIALS and not tests_of_trials else {}
+        rows.append(row | hidden | {"device": record.machine.get("device")})
+    names = dict.fromkeys(name for row in rows for name in row if "." in name and name != "model.name")
+    runs = DataFrame(rows, columns=[*OF_A_SETTING, *OF_A_RUN, *names])
+    runs = runs.astype({"val": float, "test": float, "seconds": float})
+    if by == "run":
+        return runs.sort_values(["folder", "split", "seed"]).reset_index(drop=True)
+    table = runs.groupby(OF_A_SETTING, as_index=False).agg(
         n=("split", "size"),
         test=("test", "mean"),
         std=("test", "std"),
@@ -89,3 +70,4 @@ def _by_setting(runs: DataFrame) -> DataFrame:
         val=("val", "mean"),
         seconds=("seconds", "sum"),
     )
+    return table.join(runs.drop_duplicates("folder").set_index("folder")[list(names)], on="folder")
