@@ -151,8 +151,9 @@ def train_spec(
     The other arguments are those of `fit`. By default, there is one process, or for `auto` on a CPU one for each of
     torch's threads: its rungs are then trained side by side, which takes less time than one after another.
     """
-    monitor, count = Monitor(quiet=not progress), workers or (default_workers(spec, device) if on == LOCAL else 1)
-    with closing(monitor), open_workers(count, on, device) as several:
+    if workers is None:
+        workers = default_workers(spec, device) if on == LOCAL else 1
+    with closing(Monitor(quiet=not progress)) as monitor, open_workers(workers, on, device) as several:
         session = Session(runs, experiment, device, memory, monitor, several)
         return fit_auto(spec, session) if isinstance(spec, AutoSpec) else session.fit(spec)
 
