@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -36,7 +37,6 @@ from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training.build import available_bytes, pick_device
-from gumbel_mpnn.training.metrics import check_metric, metric_of
 from gumbel_mpnn.util.errors import (
     DivergedError,
     StoppedError,
@@ -118,7 +118,6 @@ class Search:
         job = spec.read(reader)
         if splits_without_validation(job):
             raise UserError("a search compares settings on validation nodes: give the graph some in every split")
-        check_metric(metric_of(job.data, job.settings.data), job.data, sorted({each.split for each in job.replicas}))
         space = search_space(spec, given, job)
         what = [job.settings.fingerprint(job.data_hash), list(map(str, job.replicas)), space, options.get("seed", 0)]
         digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
@@ -136,12 +135,6 @@ class Search:
     def wanted(self) -> int:
         """Number of trials, which is smaller than asked for if the space has fewer settings."""
         return int(min(self.trials, number_of_choices(self.space) + self.with_start))
-
-    @property
-    def epochs(self) -> int:
-        """Number of epochs of a trial; the largest if it is searched."""
-        epochs = self.space.get("train.epochs", self.spec.settings.train.epochs)
-        return int(max(epochs) if isinstance(epochs, list) else epochs["high"] if isinstance(epochs, dict) else epochs)
 
     def chosen(self, trial: optuna.Trial | FrozenTrial) -> dict[str, Any]:
         """Values that were drawn for a trial, by `table.name`; a `ValueError` if not all were drawn."""
@@ -269,12 +262,13 @@ def _begin(study: optuna.Study, search: Search) -> tuple[optuna.Trial | FrozenTr
 
 def _train(study: optuna.Study, trial: optuna.Trial | FrozenTrial, search: Search, session: Session) -> None:
     """Train all runs of a trial, and tell the study how it ended; after other errors, it is left to be continued."""
+    spec = search.spec_of(search.chosen(trial))
     if isinstance(trial, optuna.Trial):
-        session = replace(session, pruner=Pruner(trial, search.epochs))
+        session = replace(session, pruner=Pruner(trial, spec.settings.train.epochs))
     session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
     end, val = FINISHED, None
     try:
-        val = session.fit(search.spec_of(search.chosen(trial))).val.mean
+        val = session.fit(spec).val.mean
     except StoppedError:
         end = PRUNED
     except (DivergedError, TooLargeError) as error:
@@ -298,7 +292,7 @@ class Pruner:
         if epoch <= self.latest or not any(map(math.isfinite, values.values())):  # of later runs, or not evaluated yet
             return
         self.latest = epoch
-        self.trial.report(fmean(max(value, 0.0) for value in values.values()), epoch)
+        self.trial.report(fmean(max(value, 0.0) for value in values.values()), self.epochs.index(epoch))
         if self.trial.should_prune():
             raise StoppedError("the trial is worse than the median")
 
@@ -326,23 +320,21 @@ class Follower:
 
     def __init__(self, search: Search, monitor: Monitor) -> None:
         self.search, self.monitor, self.study, self.started = search, monitor, open_study(search), time.monotonic()
-        self.seen = {trial.number for trial, _ in _ended(self.study)}
-        self.found = len(self.seen)
-        of_each = f"{counted(search.wanted, 'trial')} of {counted(search.runs_of_each, 'run')} each"
+        self.before = self.shown = len(_ended(self.study))
+        trials = counted(search.wanted, "trial")
+        of_each = f"{trials} of {counted(search.runs_of_each, 'run')} each"
         monitor.say(f"{search.title}: {of_each}, {counted(len(searched(search.space)), 'setting')} searched")
-        if self.found:
-            monitor.say(f"{self.found} of {counted(search.wanted, 'trial')} were done before")
+        if self.before:
+            monitor.say(f"{self.before} of {trials} were done before")
 
     def __call__(self) -> None:
         """Look at the study."""
-        ended, wanted = _ended(self.study), self.search.wanted
-        best = max((trial.value or 0.0 for trial, end in ended if end == FINISHED), default=None)
-        for trial, end in ended:
-            if trial.number not in self.seen:
-                self.seen.add(trial.number)
-                result = f"val {100 * (trial.value or 0):.2f}" if end == FINISHED else end
-                so_far = "" if best is None else f", best val {100 * best:.2f}"
-                seconds = (time.monotonic() - self.started) / (len(self.seen) - self.found)
-                left = wanted - len(self.seen)
-                ends = f", about {in_time(seconds * left)} left" * (left > 0)
-                self.monitor.say(f"trial {trial.number}: {result}, {len(self.seen)} of {wanted} done{so_far}{ends}")
+        ended = sorted(_ended(self.study), key=lambda each: each[0].datetime_complete or datetime.max)
+        best = max((trial.value or 0.0 for trial, end in ended if end == FINISHED), default=0.0)
+        for trial, end in ended[self.shown :]:
+            self.shown += 1
+            result = f"val {100 * (trial.value or 0):.2f}, best val {100 * best:.2f}" if end == FINISHED else end
+            left = self.search.wanted - self.shown
+            seconds = (time.monotonic() - self.started) / (self.shown - self.before) * left
+            ends = f", about {in_time(seconds)} left" * (left > 0)
+            self.monitor.say(f"trial {trial.number}: {result}, {self.shown} of {self.search.wanted} done{ends}")

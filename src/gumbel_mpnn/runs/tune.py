@@ -32,9 +32,6 @@ try:
 except ImportError:
     raise UserError("tune needs Optuna, which is not installed: pip install 'gumbel-mpnn[tune]'") from None
 
-WRITTEN = "Written by gumbel-mpnn tune"
-"""Beginning of a settings file that `tune` writes, after the mark of a comment."""
-
 
 @dataclass(frozen=True)
 class Tuning:
@@ -98,14 +95,10 @@ class Tuning:
         source = f"gumbel-mpnn tune: trial {best.number}, the best of {len(self.trials)} on validation"
         return {"source": source, "tried": len(self.trials), "tuning": about, **tables}
 
-    def to_toml(self) -> str:
-        """Text of a settings file with the settings of the best trial."""
-        head = f"# {WRITTEN}. Use it with: gumbel-mpnn train ... --model {self.model} --preset FILE\n"
-        return head + to_toml(self.entry())
-
     def save(self, path: str | Path) -> Path:
         """Write the settings of the best trial to a file for `--preset`; returns its path."""
-        write_atomically(Path(path), self.to_toml().encode())
+        head = f"# Written by gumbel-mpnn tune. Use it with: gumbel-mpnn train ... --model {self.model} --preset FILE\n"
+        write_atomically(Path(path), (head + to_toml(self.entry())).encode())
         return Path(path)
 
     def save_as(self, name: str) -> Path:

@@ -114,12 +114,6 @@ class TestEveryTrialOnce:
         assert states(search) == ["COMPLETE"] * 3
 
 
-@pytest.mark.parametrize(("epochs", "expected"), [({}, 500), ({"epochs": 7}, 7), ({"epochs": [3, 9]}, 9)])
-def test_epochs_at_which_trials_are_compared(search, tmp_path, epochs, expected):
-    space = {"train": {"lr": [0.1, 0.2], **epochs}}
-    assert Search.of(search.spec, space, trials=2, runs=str(tmp_path)).epochs == expected
-
-
 class TestStorage:
     def test_a_database(self, search, tmp_path):
         search = replace(search, storage=f"sqlite:///{tmp_path}/study.db")
@@ -186,11 +180,11 @@ class TestPruner:
         pruner = Pruner(trial := board.ask(), 16)
         for epoch, values in ((2, {0: 0.6}), (4, {0: 0.7}), (2, {1: 0.1}), (4, {1: 0.1})):
             assert self.goes_on(pruner, values, epoch)
-        assert board.get_trials()[trial.number].intermediate_values == {2: 0.6, 4: 0.7}
+        assert board.get_trials()[trial.number].intermediate_values == {0: 0.6, 1: 0.7}
 
     def test_nothing_is_compared_before_the_first_evaluation(self, board):
         pruner = Pruner(trial := board.ask(), 16)
         assert self.goes_on(pruner, {0: -float("inf"), 1: -float("inf")})
         assert board.get_trials()[trial.number].intermediate_values == {}
         assert self.goes_on(pruner, {0: -float("inf"), 1: 0.5})
-        assert board.get_trials()[trial.number].intermediate_values == {2: 0.25}
+        assert board.get_trials()[trial.number].intermediate_values == {0: 0.25}
