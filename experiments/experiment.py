@@ -15,7 +15,7 @@ from experiments.charts import Chart, draw_charts
 from experiments.kept import kept
 from experiments.published import PaperNumber
 from gumbel_mpnn.report import MODEL_NAMES, Row, Table
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 
 LADDERS: Mapping[str, tuple[str, ...]] = {
     "auto": (),

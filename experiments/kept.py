@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.util import write_atomically
 
 

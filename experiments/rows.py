@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from gumbel_mpnn import compare
 from gumbel_mpnn.report import MODEL_NAMES, Cell, Fixed, Markdown, Row, Table
-from gumbel_mpnn.runs.compare import ONE_SPLIT, Paired, compare, corrected
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.store import Summary, flat
+from gumbel_mpnn.runs import ONE_SPLIT, Paired, Run, RunSpec, Summary, corrected, flat
 from gumbel_mpnn.util import counted
 
 Columns = dict[str, str | int | float | None]

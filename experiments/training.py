@@ -14,7 +14,7 @@ from typing import Any
 import gumbel_mpnn as gm
 from experiments.attacked import after
 from experiments.experiment import LADDERS, PAPER_PRESETS, Experiment, Job
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.util import DivergedError, MissingDataError, UserError, unknown_name
 
 SEEDS, QUICK_SEEDS = 3, 1

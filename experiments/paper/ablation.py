@@ -9,8 +9,7 @@ from experiments.experiment import PAPER_PRESETS, PAPER_RUNS, STRUCTURE_DATASETS
 from experiments.published import PaperNumber, published
 from experiments.rows import NO_DATA, PAIRED, Columns, differences, figures, override, paragraphs, score, spread
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs import Run, RunSpec
 
 WITHOUT = ("rewiring.regularizer=none",)
 UNNAMED = "chameleon-unfiltered"

@@ -20,10 +20,9 @@ from experiments.experiment import (
 )
 from experiments.published import POINTS, PaperNumber, published
 from experiments.rows import NO_DATA, PAIRED, Columns, differences, figures, grid, paragraphs, score
+from gumbel_mpnn import compare
 from gumbel_mpnn.report import Cell, Row, Table
-from gumbel_mpnn.runs.compare import compare
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import find_preset
+from gumbel_mpnn.runs import Run, find_preset
 
 BASELINES = (*PLAIN, "drop-edge", "sdrf")
 BACKBONE = "gcn"

@@ -27,7 +27,7 @@ from experiments.rows import (
 )
 from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
 from gumbel_mpnn.report import MODEL_NAMES, Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 
 DATASET = "actor"
 COMPONENTS = range(1, 8)

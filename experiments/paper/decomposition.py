@@ -16,7 +16,7 @@ from experiments.rows import NO_DATA, PAIRED, Columns, differences, grid, paragr
 from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.measures import decompose, neighborhood_distributions
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 
 MODELS = ("gcn", "sage", "gat")
 SPLITS = range(10)

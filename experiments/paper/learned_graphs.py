@@ -25,8 +25,7 @@ from experiments.published import SHARE, PaperNumber, published
 from experiments.rows import DASH, Columns, grid, over_runs, paragraphs
 from gumbel_mpnn.measures import MEASURES, decompose, measure, std_per_class
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import Record
+from gumbel_mpnn.runs import Record, Run
 
 GIVEN, LEARNED = "given", "learned"
 CHOSEN, LAST = "chosen", "last"

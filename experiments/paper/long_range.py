@@ -20,7 +20,7 @@ from experiments.tree_neighbors_match import NAME as MATCH
 from gumbel_mpnn.baselines import SDRF
 from gumbel_mpnn.graph import without_pairs
 from gumbel_mpnn.report import PALETTE, Row, saved_figure
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 
 DEPTHS = {"leaf-count": 4, MATCH: 3}
 """Tasks, with the number of hops from the root of a tree to its leaves."""

@@ -9,8 +9,7 @@ from experiments.experiment import PAPER_RUNS, Experiment, Job, Results
 from experiments.rows import NO_DATA, Columns, grid, override, paragraphs, score, settings_of_rewired, spread
 from gumbel_mpnn.data import add_noise_edges
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import Summary
+from gumbel_mpnn.runs import Run, Summary
 
 COUNTS = (0, 100, 500, 1_000, 10_000, 50_000)
 """Numbers of noise edges, each at a test node, as in the paper."""

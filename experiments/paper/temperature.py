@@ -12,7 +12,7 @@ from experiments.experiment import PAPER_RUNS, Experiment, Job, Results
 from experiments.published import published
 from experiments.rows import Columns, figures, override
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.util import none_if_nan
 
 DATASETS = ("cora", "citeseer", "pubmed", "chameleon-unfiltered")

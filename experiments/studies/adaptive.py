@@ -31,9 +31,7 @@ from experiments.studies.compared import (
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.predict import models_of, task_of
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import Record
+from gumbel_mpnn.runs import Record, Run, models_of, task_of
 from gumbel_mpnn.training import Task, pick_device, prepare
 
 DATASETS = ("attacked-cora", "attacked-citeseer")

@@ -19,8 +19,7 @@ from gumbel_mpnn.data import load
 from gumbel_mpnn.graph import pair_key
 from gumbel_mpnn.measures import random_non_edges, undirected_edges
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import Summary
+from gumbel_mpnn.runs import Run, Summary
 from gumbel_mpnn.util import none_if_nan
 
 MODELS = ("auto", "auto-frozen")

@@ -20,8 +20,7 @@ from experiments.rows import (
 )
 from experiments.studies.compared import HEADINGS
 from gumbel_mpnn.report import Row, Table
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.store import Record, Summary
+from gumbel_mpnn.runs import Record, Run, Summary
 from gumbel_mpnn.util import counted
 
 AUTO, CONTROLS = "auto", ("auto-frozen", "auto-random")

@@ -15,9 +15,7 @@ from experiments.experiment import PLAIN, TUNED_DATASETS, Experiment, Job, Resul
 from experiments.paper.accuracy import MODELS
 from experiments.rows import NO_DATA, Columns, grid, override, paragraphs, score
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.store import Summary, flat
+from gumbel_mpnn.runs import Run, RunSpec, Summary, flat
 
 TRIALS, TRIALS_OF_LARGE = 16, 8
 LARGE = ("pubmed", "minesweeper", "tolokers")

@@ -24,7 +24,7 @@ from experiments.rows import (
     verdicts,
 )
 from gumbel_mpnn.report import MODEL_NAMES, Cell, Markdown, Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.settings import read_rungs
 
 DEFENSES = ("drop-edge", "jaccard", "gnn-guard", "soft-median")

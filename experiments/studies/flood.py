@@ -33,7 +33,7 @@ from experiments.studies.compared import (
 )
 from gumbel_mpnn.data import add_noise_edges
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 
 DATASETS = ("cora", "citeseer", "pubmed")
 COUNTS = (0, 100, 500, 1_000, 3_000, 10_000, 25_000, 50_000)

@@ -11,8 +11,7 @@ from experiments.experiment import PAPER_RUNS, PLAIN, TUNED_DATASETS, Experiment
 from experiments.published import POINTS, published
 from experiments.rows import Columns, figures, paragraphs
 from gumbel_mpnn.report import MODEL_NAMES, Cell, Row, Table
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs import Run, RunSpec
 
 CHOSEN = "chosen"
 """The reading of `--preset paper`."""

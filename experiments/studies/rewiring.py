@@ -19,8 +19,7 @@ from experiments.rows import (
     settings_of_rewired,
 )
 from gumbel_mpnn.report import MODEL_NAMES, Row, Table
-from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs import Run, RunSpec
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")
 FEW_LABELS = ("cora", "citeseer")

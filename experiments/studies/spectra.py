@@ -22,7 +22,7 @@ from gumbel_mpnn.measures import (
     undirected_edges,
 )
 from gumbel_mpnn.report import Row
-from gumbel_mpnn.runs.run import Run
+from gumbel_mpnn.runs import Run
 from gumbel_mpnn.util import none_if_nan
 
 PAIRS = 100

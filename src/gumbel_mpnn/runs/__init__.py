@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,34 @@ from gumbel_mpnn.runs.store import TRIALS, flat, records_by_path
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from gumbel_mpnn.runs.compare import ONE_SPLIT, Paired, corrected
+    from gumbel_mpnn.runs.predict import models_of, task_of
+    from gumbel_mpnn.runs.run import Run
+    from gumbel_mpnn.runs.spec import RunSpec, find_preset
+    from gumbel_mpnn.runs.store import Record, Summary
+
+__all__ = [
+    "ONE_SPLIT",
+    "Paired",
+    "Record",
+    "Run",
+    "RunSpec",
+    "Summary",
+    "corrected",
+    "find_preset",
+    "flat",
+    "list_runs",
+    "models_of",
+    "task_of",
+]
+_MODULE_OF = {
+    **dict.fromkeys(["ONE_SPLIT", "Paired", "corrected"], "compare"),
+    **dict.fromkeys(["models_of", "task_of"], "predict"),
+    **dict.fromkeys(["RunSpec", "find_preset"], "spec"),
+    **dict.fromkeys(["Record", "Summary"], "store"),
+    "Run": "run",
+}
 
 OF_A_SETTING = ["folder", "experiment", "dataset", "model", "fingerprint", "data_hash", "metric"]
 OF_A_RUN = ["split", "seed", "val", "test", "best_epoch", "epochs", "seconds", "device"]
@@ -29,6 +58,13 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name when it is first used, so that the command starts without torch."""
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def list_runs(
