@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from gumbel_mpnn.data import FeatureColumn, from_csv
-from gumbel_mpnn.data.columns import classes_of, described, encode, listed
+from gumbel_mpnn.data.columns import classes_of, described, listed
 from gumbel_mpnn.util.errors import DataError, DataWarning
 
 COLORS = ["red", "green", "", "red", "green"] * 4
@@ -64,24 +64,12 @@ class TestDescribed:
     def test_text_and_dates(self, words):
         assert described("f", words) is None
 
-    def test_a_column_that_is_named_may_have_more_categories(self):
-        assert described("f", ["a", "b"] * 2, named=True) == FeatureColumn("f", ("a", "b"))
-        assert described("f", ["a", "b", "c"], named=True) is None
-        assert described("f", HUNDRED, named=True).width == 100
-        assert described("f", [*HUNDRED, "v100", "v100"], named=True) is None
-
 
 class TestFeatureColumn:
     @pytest.mark.parametrize(("column", "width"), [(FeatureColumn("a"), 1), (FeatureColumn("b", ("x", "")), 2)])
     def test_there_and_back_as_json(self, column, width):
         assert FeatureColumn.from_dict(json.loads(json.dumps(column.to_dict()))) == column
         assert column.width == width
-
-    def test_words_in_features(self):
-        assert encode(FeatureColumn("a"), ["yes", "false", "true"]).tolist() == [[1], [0], [1]]
-        assert encode(FeatureColumn("a", ("x", "y")), ["y", "z", "", "x"]).tolist() == [[0, 1], [0, 0], [0, 0], [1, 0]]
-        assert encode(FeatureColumn("a", ("x", "")), ["", "x"]).tolist() == [[0, 1], [1, 0]]
-        assert encode(FeatureColumn("a", ("x",)), []).shape == (0, 1)
 
 
 class TestAll:

@@ -48,9 +48,6 @@ class TestTable:
         assert all(file.sha256 and len(file.sha256) == 64 for file in on_github)
         assert {file.member.partition("/")[0] for file in files - on_github} == {"arxiv"}
 
-    def test_what_was_repacked_has_no_public_original(self):
-        assert [file.url for name in REPACKED for file in specs[name].files] == [None] * len(REPACKED)
-
     def test_roc_auc_for_three_and_accuracy_for_the_rest(self):
         assert {name for name in specs if specs[name].metric == "roc_auc"} == {"minesweeper", "tolokers", "questions"}
 

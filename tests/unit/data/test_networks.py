@@ -57,26 +57,6 @@ def test_any_nodes_masks_weights_and_direction():
     assert data.test_mask.tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("written", [str, str.upper, "  {}  ".format])
-def test_attributes_are_found_whatever_their_case_and_the_blanks_around(written, tmp_path):
-    graph = networkx.DiGraph()
-    for node, kind, split, size in (("a", "x", "train", 1), ("b", "y", "train", 2), ("c", "x", "test", 3)):
-        graph.add_node(node, **{written("kind"): kind, written("split"): split, written("size"): size})
-    graph.add_edge("a", "b", **{written("weight"): 2.0, written("probability"): 0.75, written("given"): False})
-    graph.add_edge("c", "a", **{written("weight"): 0.5, written("probability"): 0.25, written("given"): True})
-    networkx.write_graphml(graph, tmp_path / "g.graphml")
-    for data in (
-        from_networkx(graph, label="kind", features=["size"]),
-        from_networkx(graph, label="kind"),
-        from_graphml(tmp_path / "g.graphml", label="KIND"),
-    ):
-        assert (data.class_names, data.x.tolist()) == (["x", "y"], [[1], [2], [3]])
-        assert data.train_mask.tolist() == [True, True, False]
-        assert data.edge_index.tolist() == [[0, 2], [1, 0]]
-        assert [data[key].tolist() for key in ("edge_weight", "edge_probability")] == [[2, 0.5], [0.75, 0.25]]
-        assert data.edge_origin.tolist() == [False, True]
-
-
 def test_words_booleans_and_missing_values():
     graph = graph_of(
         kind=["a", "b"] * 5,
@@ -112,10 +92,8 @@ def test_what_is_no_feature_is_told():
 @pytest.mark.parametrize(
     ("nodes", "edge", "options", "message"),
     [
-        ({}, {" given": 1, "GIVEN": 2}, {}, "graph has the attributes ' given' and 'GIVEN', of which only one"),
         ({"Kind": "z"}, {}, {"label": "KIND"}, "graph has the attributes 'kind' and 'Kind', of which only one"),
         ({}, {}, {"label": "knd"}, "the NetworkX graph has no attribute 'knd': did you mean 'kind'"),
-        ({}, {}, {"features": ["sise"]}, "has no attribute 'sise': did you mean 'size'"),
         ({}, {}, {"features": ["kind"]}, "attribute 'kind' of the NetworkX graph is the id, label or split, so it"),
         (
             {"age": 3},
@@ -124,7 +102,6 @@ def test_what_is_no_feature_is_told():
             "node 'a' of the NetworkX graph has no finite number as feature 'age', the first of 2",
         ),
         ({}, {"weight": "heavy"}, {}, r"edge \('a', 'b'\) of the NetworkX graph has the weight heavy: weights must be"),
-        ({}, {"weight": -0.25}, {}, r"edge \('a', 'b'\) of the NetworkX graph has the weight -0\.25: weights must be"),
     ],
 )
 def test_faults(graph, nodes, edge, options, message):

@@ -30,10 +30,6 @@ def test_every_class_is_split_alike(protocol, sizes):
     assert masks.train.shape == (177, 1 if protocol == "all" else 10)
 
 
-def test_a_class_of_one_node_trains():
-    assert random_masks(np.array([0] * 9 + [1]), "random-48-32-20").train[9].all()
-
-
 def test_random_splits_stay_what_they_are():
     """The splits are part of the results: a change of them must be seen."""
     masks = random_masks(np.arange(12) % 3, "random-60-20-20", seed=1, num_splits=2)
@@ -84,30 +80,35 @@ class TestMasks:
         assert not filled[name].any()
         assert name not in data
 
-    def test_overlapping_ones_are_counted(self, data):
-        data.val_mask[1:3, 1] = True
-        with pytest.raises(DataError, match=r"2 nodes are in more than one of .* of split 1"):
-            check_masks(data)
-
-    def test_an_empty_training_set(self, data):
-        data.train_mask[:, 1] = False
-        with pytest.raises(DataError, match="the training mask of split 1 is empty"):
-            check_masks(data)
-
-    def test_a_class_absent_from_training_is_named(self, data):
-        data.train_mask[1, 0] = False
+    @pytest.mark.parametrize(
+        ("name", "mask", "message"),
+        [
+            (
+                "val_mask",
+                [[0, 1], [0, 1], [1, 1], [1, 0], [0, 0], [0, 1]],
+                "2 nodes are in more than one .* of split 1",
+            ),
+            ("train_mask", [[1, 0], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0]], "the training mask of split 1 is empty"),
+            (
+                "train_mask",
+                [[1, 0], [0, 1], [0, 1], [0, 1], [0, 0], [0, 0]],
+                r"class 1 \('yes'\) is to be predicted in split 0 but has no training node",
+            ),
+            ("val_mask", [[1]] * 6, r"val_mask has the shape \[6, 1\], but train_mask has \[6, 2\]"),
+            ("val_mask", [1] * 5, r"val_mask must be bool of shape \[6\] or \[6, S\], not torch.bool \[5\]"),
+            ("train_mask", None, "^this graph has no train_mask: give it train_mask, val_mask"),
+        ],
+    )
+    def test_what_cannot_be_used(self, data, name, mask, message):
         data.class_names = ["no", "yes"]
-        with pytest.raises(
-            DataError, match=r"class 1 \('yes'\) is to be predicted in split 0 but has no training node"
-        ):
+        data[name] = None if mask is None else torch.tensor(mask).bool()
+        with pytest.raises(DataError, match=message):
             check_masks(data)
 
     def test_training_nodes_of_one_class(self, data):
         for mask in ("train_mask", "val_mask", "test_mask"):
             data[mask] = data[mask][:, 0] & (data.y == 1)
-        with pytest.raises(
-            DataError, match="all training nodes of the split are of class 1: add nodes of another class"
-        ):
+        with pytest.raises(DataError, match="all training nodes of the split are of class 1: add nodes of another"):
             check_masks(data)
         data.y = torch.ones(6, dtype=torch.int64)
         check_masks(data)
@@ -116,21 +117,6 @@ class TestMasks:
         data.y[5], data.node_ids = -1, list("abcdef")
         with pytest.raises(DataError, match=r"node 5 \('f'\) is in a mask of split 0 but has no label"):
             check_masks(data)
-
-    @pytest.mark.parametrize(
-        ("name", "mask", "message"),
-        [
-            ("val_mask", torch.ones(6, 1).bool(), r"val_mask has the shape \[6, 1\], but train_mask has \[6, 2\]"),
-            (
-                "val_mask",
-                torch.ones(5).bool(),
-                r"val_mask must be bool of shape \[6\] or \[6, S\], not torch.bool \[5\]",
-            ),
-            ("val_mask", torch.ones(6), "val_mask must be bool"),
-            ("train_mask", None, "^this graph has no train_mask: give it train_mask, val_mask"),
-        ],
-    )
-    def test_other_shapes(self, data, name, mask, message):
-        data[name] = mask
-        with pytest.raises(DataError, match=message):
+        data.val_mask = torch.ones(6)
+        with pytest.raises(DataError, match="val_mask must be bool"):
             check_masks(data)

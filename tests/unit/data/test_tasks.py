@@ -149,15 +149,6 @@ class TestLeafCount:
         string = random.Random(7).sample(range(2**16), 1)[0]
         assert "".join(map(str, draw_leaves(4, 1, 7)[0])) == f"{string:016b}"
 
-    def test_every_root_is_labelled_with_its_count_and_no_other_node(self, small):
-        facts = check(small)
-        assert (facts.num_nodes, facts.num_edges, facts.num_classes) == (140 * 31, 140 * 30, 7)
-        roots = torch.arange(0, small.num_nodes, 31)
-        assert torch.equal((small.y >= 0).nonzero().flatten(), roots)
-        ones = torch.zeros(140).index_add(0, small.batch, small.x[:, -1])
-        assert torch.equal(ones, small.y[roots] + 5.0)
-        assert torch.equal(*small.batch[small.edge_index])
-
     def test_the_splits_are_of_70_10_20_percent_of_every_class(self, small):
         for mask, count in zip(MASKS, (14, 2, 4), strict=True):
             assert torch.stack([small[mask][small.y == label].sum(0) for label in range(7)]).eq(count).all()
