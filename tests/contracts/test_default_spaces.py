@@ -65,10 +65,12 @@ def test_options_of_a_component_are_searched_with_it():
     space = space_of("gumbel-mpnn")
     assert space["rewiring.candidates.per_node"] == [3, 5, 10]
     assert space["rewiring.scorer.channels"] == [32, 64, 128]
-    fixed = space_of("gumbel-mpnn", overrides=["rewiring.candidates=two_hop", "rewiring.scorer=literal"])
+    fixed = space_of("gumbel-mpnn", overrides=["rewiring.candidates=two_hop", "rewiring.scorer=bilinear"])
     assert fixed["rewiring.candidates.per_node"] == [3, 5, 10]
-    assert fixed["rewiring.scorer.rank"] == [0, 8, 32]
-    assert not {"rewiring.candidates", "rewiring.scorer", "rewiring.scorer.channels"} & fixed.keys()
+    assert fixed["rewiring.scorer.channels"] == [32, 64, 128]
+    assert not {"rewiring.candidates", "rewiring.scorer"} & fixed.keys()
+    without = space_of("gumbel-mpnn", overrides=["rewiring.scorer=literal"])
+    assert "rewiring.scorer.channels" not in without
 
 
 @pytest.mark.parametrize(("kind", "registry"), KINDS.items())

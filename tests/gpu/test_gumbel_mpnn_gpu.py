@@ -20,7 +20,6 @@ pytestmark = [
 GROUP = replicas((0, 0), (1, 0), (0, 7))
 KINDS = [
     *({"scorer": name} for name in scorers),
-    {"scorer": "literal", "scorer.rank": 4},
     {"scorer": "literal", "scorer.second_sigmoid": True},
     {"scorer": "class-space", "samples": 2, "agreement": 1.0, "prior": 1.0},
     {"scorer": "class-space", "evaluation": "mean_of_samples", "beliefs": "graph"},
@@ -31,7 +30,7 @@ KINDS = [
         "regularizer": "mix",
         "regularizer.weight": 0.5,
         "regularizer.labels": "one-hot",
-        "regularizer.weighting": "prediction-entropy",
+        "regularizer.weighting": "entropy",
         "regularizer.prototypes": "labels",
         "regularizer.factor": "printed",
     },

@@ -2,9 +2,7 @@
 
 The soft label ỹ of a training node is its one-hot label. That of any other node is the softmax prediction of the model,
 or, as in the paper, the one-hot vector of the predicted class, which has no gradient. Predictions are detached by
-default, so that a penalty acts on the edges only, through their weights. Otherwise, a penalty on disagreeing neighbors
-would smooth the predictions over a graph that is still being learned, or would be minimized by predicting one class for
-all nodes. With `detach=False`, the penalty acts on the predictions as well, as in label propagation.
+default, so that a penalty acts on the edges only; else it could be minimized by predicting one class for all nodes.
 """
 
 from __future__ import annotations

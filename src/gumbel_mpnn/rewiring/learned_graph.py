@@ -96,7 +96,7 @@ class Changes:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""
-        return {**asdict(self), "largest": [asdict(change) for change in self.largest]}
+        return asdict(self)
 
 
 def changes(

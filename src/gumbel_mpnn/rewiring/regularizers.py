@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -163,9 +163,8 @@ class InterClass(SoftLabelRegularizer):
             neighborhood, including the node itself, belong to the class of the node.
         detach: Stop the gradient through the predictions, so that only edges are changed.
         labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
-        weighting: What the degree of a node is multiplied by to give its weight: `confidence`, `entropy`, which is
-            H(ỹ) / log C, as printed, or `prediction-entropy`, the same of the softmax prediction even if ỹ is one-hot.
-            Training nodes have the entropy 0 and the confidence 1.
+        weighting: What the degree of a node is multiplied by to give its weight: `confidence`, or `entropy`, which is
+            H(ỹ) / log C, as printed. Training nodes have the entropy 0 and the confidence 1.
         prototypes: `neighborhoods` as above, or `labels`, as printed: r_c is the mean of w_v ỹ_v over the nodes v
             whose label or predicted class is c, with the degree in w_v divided by the largest degree.
         factor: `mean` over the pairs of classes that are present, or `printed`: the sum over ordered pairs of all
@@ -187,7 +186,7 @@ class InterClass(SoftLabelRegularizer):
             raise UserError(f"the margin between classes must be above 0, but is {margin}")
         self.margin = margin
         super().__init__(weight, detach=detach, labels=labels)
-        self.weighting = _checked("weighting", weighting, ["confidence", "entropy", "prediction-entropy"])
+        self.weighting = _checked("weighting", weighting, ["confidence", "entropy"])
         self.prototypes = _checked("prototypes", prototypes, ["neighborhoods", "labels"])
         self.factor = _checked("factor", factor, ["mean", "printed"])
 
@@ -213,9 +212,7 @@ class InterClass(SoftLabelRegularizer):
         certain = confidence(logits, train_mask, dtype, detach=self.detach)
         if self.weighting == "confidence":
             return certain
-        if self.weighting == "entropy" and self.labels == "one-hot":
-            return torch.zeros_like(certain)
-        return 1 - certain
+        return torch.zeros_like(certain) if self.labels == "one-hot" else 1 - certain
 
 
 def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tensor) -> tuple[Tensor, Tensor]:
@@ -256,14 +253,7 @@ def closeness(prototypes: Tensor, present: Tensor, margin: float, *, as_printed:
 class Mix(InterClass):
     """L_Ncon + L_inter: the sum of `NeighborhoodConsistency` and `InterClass`, with neighborhoods computed once.
 
-    Args:
-        weight: λ of the sum.
-        margin: m of L_inter.
-        detach: Stop the gradient through the predictions, so that only edges are changed.
-        labels: ỹ of nodes that are not in the training set, `soft` or `one-hot`, in both terms.
-        weighting: Weights of L_inter, see `InterClass`.
-        prototypes: Prototypes of L_inter, see `InterClass`.
-        factor: Factor of L_inter, see `InterClass`.
+    It has the arguments of `InterClass`; `weight` is λ of the sum, and `labels` are those of both terms.
     """
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
@@ -285,34 +275,25 @@ class Degree(Regularizer):
         target: d*, the degree that every node should reach; 0 for 5 above the mean degree of the given graph, as in the
             paper's degree experiment. The paper gives no other value; the default 5 affects nodes with few neighbors.
         tolerance: δ; as in the paper, there is no penalty from the degree d* + δ on.
-        two_sided: Leave out the ReLU, so that degrees above d* + δ are penalised as well.
     """
 
     space: ClassVar[Mapping[str, Any]] = {"target": [0.0, 5.0]}
 
-    def __init__(
-        self, weight: float = 1.0, *, target: float = 5.0, tolerance: float = 0.0, two_sided: bool = False
-    ) -> None:
+    def __init__(self, weight: float = 1.0, *, target: float = 5.0, tolerance: float = 0.0) -> None:
         super().__init__(weight)
-        self.target = target
-        self.tolerance = tolerance
-        self.two_sided = two_sided
+        self.target, self.tolerance = target, tolerance
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """L_deg of every replica, [R]."""
         if graph.graph.num_nodes == 0:
             return graph.weight.sum(-1)  # 0, since there are no pairs
-        target = self.target or given_degree(graph) + ABOVE_MEAN
-        missing = target + self.tolerance - weighted_degree(graph)
-        missing = missing if self.two_sided else missing.relu()
+        target: Tensor | float = self.target
+        if not target:  # as a tensor, so that the device need not be waited for
+            pairs = graph.graph
+            weight = pairs.times_given(pairs.is_original.to(graph.weight.dtype))
+            target = weight.sum() * (len(pairs.pair_arcs) / pairs.num_nodes) + ABOVE_MEAN
+        missing = (target + self.tolerance - weighted_degree(graph)).relu()
         return total(missing.square()) / missing.shape[-1]
-
-
-def given_degree(graph: RewiredGraph) -> Tensor:
-    """Mean degree of the given graph, a scalar tensor, so that the device need not be waited for."""
-    pairs = graph.graph
-    weight = pairs.times_given(pairs.is_original.to(graph.weight.dtype))
-    return weight.sum() * (len(pairs.pair_arcs) / pairs.num_nodes)
 
 
 @regularizers.register("prior")
@@ -329,22 +310,21 @@ class Prior(Regularizer):
 
     def __init__(self, weight: float = 1.0, *, keep: float = 0.95, add: float = 0.05) -> None:
         super().__init__(weight)
+        self.keep, self.add = keep, add
         for name, value in (("keep", keep), ("add", add)):
             if not 0 < value < 1:
                 raise UserError(f"the prior probability {name} must lie between 0 and 1, but is {value}")
-        self.keep = keep
-        self.add = add
 
     def penalty(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """Mean divergence of every replica, [R]."""
         theta, original = graph.theta, graph.graph.is_original
+
+        def by_origin(log: Callable[[float], float]) -> Tensor:
+            # Filled on the device: copying a number from the host cannot be captured in a CUDA graph.
+            return theta.new_full(original.shape, log(self.add)).masked_fill(original, log(self.keep))
+
         # Each probability is multiplied by its own logarithm, which avoids 0 · ∞ and the cancellation of large numbers.
-        edge = logsigmoid(theta) - _choose(original, math.log(self.keep), math.log(self.add), theta)
-        no_edge = logsigmoid(-theta) - _choose(original, math.log1p(-self.keep), math.log1p(-self.add), theta)
+        edge = logsigmoid(theta) - by_origin(math.log)
+        no_edge = logsigmoid(-theta) - by_origin(lambda probability: math.log1p(-probability))
         divergence = sigmoid(theta) * edge + sigmoid(-theta) * no_edge
         return total(divergence) / max(graph.graph.num_pairs, 1)
-
-
-def _choose(original: Tensor, given: float, candidate: float, like: Tensor) -> Tensor:
-    # Filled on the device: copying a number from the host cannot be captured in a CUDA graph.
-    return like.new_full(original.shape, candidate).masked_fill(original, given)

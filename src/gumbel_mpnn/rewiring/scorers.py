@@ -84,7 +84,7 @@ scorers: Registry[Scorer] = Registry("scorer")
 
 
 class SymmetricForm(ReplicaModule):
-    """h_iᵀ W h_j for every pair, where W is the symmetric part of a learned matrix.
+    """h_iᵀ W h_j + b for every pair, where W is the symmetric part of a learned matrix.
 
     If not `always`, W is the learned matrix itself on a directed graph, where i → j and j → i are two pairs.
     """
@@ -93,16 +93,18 @@ class SymmetricForm(ReplicaModule):
         super().__init__()
         self.always = always
         self.matrix = parameter(replicas, channels, channels)
+        self.bias = parameter(replicas, 1)
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Initialize with the identity, for which the score is the dot product."""
+        """Initialize with the identity and 0, for which the score is the dot product."""
         with torch.no_grad():
             self.matrix.zero_().diagonal(dim1=1, dim2=2).fill_(1)
+            self.bias.zero_()
 
     def forward(self, hidden: Tensor, graph: PairGraph) -> Tensor:
         """[R, N, D] → [R, P], computed as (h W) · h without an array of pairs × channels."""
         matrix = symmetric_part(self.matrix) if self.always or graph.undirected else self.matrix
-        return graph.pair_scores(product(hidden, matrix), hidden)
+        return graph.pair_scores(product(hidden, matrix), hidden) + spread(self.bias, graph.num_pairs)
 
 
 def not_negative(option: str, value: float) -> float:
@@ -145,16 +147,10 @@ class Bilinear(Scorer):
         self.second_sigmoid = second_sigmoid
         self.encoder = Linear(replicas, num_features, channels, bias=False)
         self.form = SymmetricForm(replicas, channels, always=False)
-        self.bias = parameter(replicas, 1)
-
-    def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Set the bias to 0."""
-        nn.init.zeros_(self.bias)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        hidden = F.normalize(self.encoder(nodes.features), dim=-1)
-        scores: Tensor = self.form(hidden, graph) + spread(self.bias, graph.num_pairs)
+        scores: Tensor = self.form(F.normalize(self.encoder(nodes.features), dim=-1), graph)
         return scores
 
 
@@ -164,50 +160,34 @@ class Literal(Scorer):
 
     There is no encoder and no scaling. On an undirected graph, W is used through its symmetric part. Parameters start
     as in `torch.nn.Bilinear`, uniform in ±1/√F. An entry W_fg receives a gradient only from pairs whose nodes have the
-    features f and g: 44 % of the entries on cora and 61 % on citeseer never leave their random start, which adds noise
-    to the scores of unseen pairs.
+    features f and g: 44 % of the entries on cora never leave their random start, which adds noise to unseen pairs.
 
     Args:
         replicas: Number of replicas R.
         num_features: F.
         num_classes: Not used.
-        rank: 0 for a full W; r for W = U Vᵀ with U and V [F, r], which start so that entries of W have the same scale.
         second_sigmoid: Use σ(θ) in place of θ, as printed in the paper: probabilities then lie between .5 and .73.
     """
 
     uses_beliefs = False
-    space: ClassVar[Mapping[str, Any]] = {"rank": [0, 8, 32]}
 
-    def __init__(
-        self, replicas: int, num_features: int, num_classes: int, *, rank: int = 0, second_sigmoid: bool = False
-    ) -> None:
+    def __init__(self, replicas: int, num_features: int, num_classes: int, *, second_sigmoid: bool = False) -> None:
         super().__init__(replicas, num_features, num_classes)
-        if rank < 0:
-            raise UserError(f"the rank of the matrix must be 0 (full) or more, but is {rank}")
-        self.rank, self.num_features, self.second_sigmoid = rank, num_features, second_sigmoid
-        shapes = [(num_features, rank)] * 2 if rank else [(num_features, num_features)]
-        self.factors = nn.ParameterList(parameter(replicas, *shape) for shape in shapes)
+        self.second_sigmoid = second_sigmoid
+        self.matrix = parameter(replicas, num_features, num_features)
         self.bias = parameter(replicas, 1)
         self._dense: TensorCache[Tensor] = TensorCache()
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Uniform in ±1/√F, and for factors so that the entries of U Vᵀ have the same variance 1 / 3F."""
-        bound = 1 / math.sqrt(max(self.num_features, 1))
-        of_factor = bound if not self.rank else math.sqrt(3 * bound) * (3 * self.rank) ** -0.25
+        """Uniform in ±1/√F."""
+        bound = 1 / math.sqrt(max(self.matrix.shape[1], 1))
         with torch.no_grad():
-            for factor in self.factors:
-                factor.copy_(rng.uniform(factor.shape[1:], -of_factor, of_factor))
-            self.bias.copy_(rng.uniform((1,), -bound, bound))
+            for part in (self.matrix, self.bias):
+                part.copy_(rng.uniform(part.shape[1:], -bound, bound))
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        x, factors = nodes.features, list(self.factors)
-        if self.rank:
-            source, target = (linear_sum([(x, factor)]) for factor in factors)
-            if graph.undirected:
-                source, target = torch.cat([source, target], -1) / 2, torch.cat([target, source], -1)
-            return graph.pair_scores(source, target) + spread(self.bias, graph.num_pairs)
-        matrix = symmetric_part(factors[0]) if graph.undirected else factors[0]
+        x, matrix = nodes.features, symmetric_part(self.matrix) if graph.undirected else self.matrix
         dense = self._dense.get(graph, [nodes.values], lambda: x.to_dense() if isinstance(x, SparseFeatures) else x)
         # In blocks of columns, so that no sum depends on the number of replicas or on the width of the features.
         width = max(1, BLOCK // max(graph.num_nodes, 1))
@@ -238,15 +218,10 @@ class ClassSpace(Scorer):
         super().__init__(replicas, num_features, num_classes)
         self.pair_loss = not_negative("pair_loss", pair_loss)
         self.form = SymmetricForm(replicas, num_classes, always=True)
-        self.bias = parameter(replicas, 1)
-
-    def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Set the bias to 0."""
-        nn.init.zeros_(self.bias)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        scores: Tensor = self.form(nodes.beliefs, graph) + spread(self.bias, graph.num_pairs)
+        scores: Tensor = self.form(nodes.beliefs, graph)
         return scores
 
 
@@ -278,23 +253,13 @@ class ClassFacts(ClassSpace):
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, **options: Any) -> None:
         super().__init__(replicas, num_features, num_classes, **options)
-        self.of_facts = parameter(replicas, len(FACTS))
-        self._facts: TensorCache[Tensor] = TensorCache()
-
-    def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Set the bias and the weights of the facts to 0."""
-        super().init_own_parameters(rng)
-        nn.init.zeros_(self.of_facts)
+        # Facts of about the same spread, so that their weights learn at about the same pace.
+        self.facts = WeightedFacts(replicas, cosine_factor=COSINE)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-
-        def facts() -> Tensor:  # of about the same spread, so that their weights learn at about the same pace
-            found = pair_facts(nodes.features, graph)
-            return torch.cat([COSINE * found[..., :1], found[..., 1:]], dim=-1)
-
-        of_pairs = self._facts.get(graph, [nodes.values, graph.pair_weight], facts)
-        return super().forward(nodes, graph) + _weighed(of_pairs, self.of_facts)
+        scores: Tensor = super().forward(nodes, graph) + self.facts(nodes, graph)
+        return scores
 
 
 @scorers.register("mixed")
@@ -309,23 +274,18 @@ class Mixed(Bilinear):
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, **options: Any) -> None:
         super().__init__(replicas, num_features, num_classes, **options)
-        self.of_facts = parameter(replicas, len(FACTS))
+        self.facts = WeightedFacts(replicas, start_of_cosine=1.0)
         self.of_agreement = parameter(replicas, 1)
-        self._facts: TensorCache[Tensor] = TensorCache()
 
     def init_own_parameters(self, rng: ReplicaRNG) -> None:
-        """Set the weights of cosine and agreement to 1, those of the other facts to 0."""
-        super().init_own_parameters(rng)
-        with torch.no_grad():
-            self.of_facts.copy_(torch.tensor([1.0] + [0.0] * (len(FACTS) - 1)).expand_as(self.of_facts))
-            self.of_agreement.fill_(1.0)
+        """Set the weight of the agreement to 1."""
+        nn.init.ones_(self.of_agreement)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
         """θ of every pair, [R, P]."""
-        agreement = graph.pair_scores(nodes.beliefs, nodes.beliefs)
-        facts = self._facts.get(graph, [nodes.values, graph.pair_weight], lambda: pair_facts(nodes.features, graph))
-        weighed = _weighed(facts, self.of_facts)
-        return super().forward(nodes, graph) + weighed + spread(self.of_agreement, graph.num_pairs) * agreement
+        agreement = spread(self.of_agreement, graph.num_pairs) * graph.pair_scores(nodes.beliefs, nodes.beliefs)
+        scores: Tensor = super().forward(nodes, graph) + self.facts(nodes, graph) + agreement
+        return scores
 
 
 @scorers.register("neighborhood")
@@ -380,20 +340,33 @@ NUMBERS_AT_ONCE = 2**24
 """Entries of sparse features that are converted to dense at a time: 64 MiB."""
 
 
-def _weighed(facts: Tensor, weight: Tensor) -> Tensor:
-    """Sum of the facts [P, K] or [R, P, K], each times its weight [R, K], → [R, P]."""
-    return product(facts.expand(len(weight), -1, -1), weight[..., None]).squeeze(-1)
+class WeightedFacts(ReplicaModule):
+    """a · s_ij for every pair, where s are the `FACTS` and the weights a start at 0, or for the cosine where given."""
+
+    def __init__(self, replicas: int, *, cosine_factor: float = 1.0, start_of_cosine: float = 0.0) -> None:
+        super().__init__()
+        self.cosine_factor, self.start_of_cosine = cosine_factor, start_of_cosine
+        self.weight = parameter(replicas, len(FACTS))
+        self._facts: TensorCache[Tensor] = TensorCache()
+
+    def init_own_parameters(self, rng: ReplicaRNG) -> None:
+        """Set the weights of all facts but the cosine to 0."""
+        with torch.no_grad():
+            self.weight.zero_()[:, 0] = self.start_of_cosine
+
+    def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
+        """[R, P]; the facts are found once, since they do not change in training."""
+        found = [nodes.values, graph.pair_weight]
+        facts = self._facts.get(graph, found, lambda: pair_facts(nodes.features, graph, self.cosine_factor))
+        return product(facts.expand(len(self.weight), -1, -1), self.weight[..., None]).squeeze(-1)
 
 
-def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:
-    """`FACTS` about every pair, [P, 4], which do not change in training; counts are of given edges, as log(1 + count).
-
-    Features [R, N, F] give the facts of every replica, [R, P, 4].
-    """
+def pair_facts(features: Tensor | SparseFeatures, graph: PairGraph, cosine_factor: float = 1.0) -> Tensor:
+    """`FACTS` about every pair, [P, 4], or [R, P, 4] of [R, N, F]; counts are log(1 + count) in given edges."""
     given = graph.is_original.to(features.dtype)
     degree = graph.degree(given, given.dtype)[0]
     ends = degree[graph.pair_index]
-    similar = cosine(features, graph)
+    similar = cosine_factor * cosine(features, graph)
     counts = [common_neighbors(graph).to(degree), ends.min(0).values, ends.max(0).values]
     return torch.stack([similar, *(count.log1p().expand_as(similar) for count in counts)], dim=-1)
 

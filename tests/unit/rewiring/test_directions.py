@@ -25,7 +25,7 @@ def test_the_bilinear_form_of_a_directed_graph_worked_by_hand():
     with torch.no_grad():
         scorer.encoder.weight.copy_(torch.eye(2)[None])
         scorer.form.matrix.copy_(torch.tensor([[[1.0, 2.0], [4.0, 8.0]]]))
-        scorer.bias.zero_()
+        scorer.form.bias.zero_()
     x = torch.tensor([[3.0, 0.0], [0.0, 5.0]])
     both = edges((0, 1), (1, 0))
     for undirected, expected in ((False, [[2.0, 4.0]]), (True, [[3.0]])):

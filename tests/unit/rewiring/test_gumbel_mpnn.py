@@ -34,19 +34,6 @@ def settings_of(train_table=None, **rewiring):
     return resolve("own", "gumbel-mpnn", {**tables, "rewiring": rewiring}, models.complete, rewires=True)
 
 
-@each_scorer
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "mlp"])
-def test_forward_in_training_and_in_evaluation(scorer, backbone):
-    data = data_with_candidates()
-    model = model_for(data, scorer=scorer, backbone=backbone)
-    out, graph = model(data, return_graph=True)
-    assert out.shape == (data.num_nodes, 3)
-    assert set(graph.weight.unique().tolist()) <= {0.0, 1.0}
-    out.sum().backward()
-    model.eval()
-    assert torch.equal(model(data), model(data))
-
-
 def test_training_starts_at_the_given_graph():
     data = data_with_candidates()
     _, graph = model_for(data, scorer="class-space").eval()(data, return_graph=True)

@@ -36,29 +36,11 @@ def wrapped(data, **changes):
     return gm.Rewired(OwnGCN(data.num_features, 3), data.num_features, 3, **changes)
 
 
-@pytest.mark.parametrize("scorer", list(scorers))
-def test_one_step_of_a_loop_of_ones_own(data, scorer):
-    model = wrapped(data, scorer=scorer)
-    out, graph = model(data)
-    loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask]) + model.auxiliary_loss(data)
-    (loss + gm.regularizers.LabelConsistency(0.05)(out, graph, data)).backward()
-    for parameter in model.parameters():
-        assert parameter.grad is not None
-        assert torch.isfinite(parameter.grad).all()
-
-
 def test_weights_reach_the_model_as_edge_weight(data):
     model = wrapped(data, evaluation="threshold").eval()
     out, graph = model(data)
     kept = graph.graph.pair_index[:, graph.weight[0] > 0]
     torch.testing.assert_close(out, model.backbone.model(data.x, torch.cat([kept, kept.flip(0)], 1)))
-
-
-def test_evaluation_is_deterministic_and_training_is_not(data):
-    model = wrapped(data)
-    assert not torch.equal(model(data)[1].weight, model(data)[1].weight)
-    model.eval()
-    assert torch.equal(model(data)[0], model(data)[0])
 
 
 def test_its_seed_settles_the_draws_as_that_of_a_gumbel_mpnn(data):
@@ -78,12 +60,6 @@ def test_it_is_called_as_pygs_models_are(data):
     assert not torch.equal(model(data.x, data.edge_index)[0], model(listed)[0])
     with pytest.raises(gm.UserError, match="edge_weight needs an edge_index"):
         model(listed, None, weight)
-
-
-def test_the_learned_graph(data):
-    rewired = wrapped(data, scorer="mixed").rewire(data, threshold=0.0)
-    assert rewired.edge_index.shape[1] == 2 * gm.PairGraph.of(data).num_pairs
-    assert ((rewired.edge_weight > 0) & (rewired.edge_weight < 1)).all()
 
 
 @pytest.mark.parametrize("beliefs", ["graph", "rewired"])
@@ -128,6 +104,7 @@ def test_every_parameter_is_trained(make, scorer, data):
     loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
 
 
 def test_the_auxiliary_loss_is_the_cross_entropy_of_the_beliefs(data):
@@ -146,7 +123,6 @@ def test_every_replica_has_its_own_auxiliary_loss(data):
     assert model_for(data, scorer="bilinear", replicas=2).auxiliary_loss(data).tolist() == [0, 0]
 
 
-@each_model
 @pytest.mark.parametrize(
     "change",
     [
@@ -160,12 +136,11 @@ def test_every_replica_has_its_own_auxiliary_loss(data):
     ],
     ids=str,
 )
-def test_settings_that_would_have_no_effect_are_refused(make, change, data):
+def test_settings_that_would_have_no_effect_are_refused(change, data):
     with pytest.raises(gm.UserError, match=f"^{next(iter(change))} has no effect in your own training loop"):
-        make(data, **change)
+        model_for(data, **change)
 
 
-@each_model
 @pytest.mark.parametrize(
     ("given", "progress", "tau"),
     [
@@ -178,9 +153,9 @@ def test_settings_that_would_have_no_effect_are_refused(make, change, data):
         ({"tau_end": 0.25}, 0.5, 0.5),
     ],
 )
-def test_the_temperature_of_a_loop_of_ones_own(make, given, progress, tau, data):
+def test_the_temperature_of_a_loop_of_ones_own(given, progress, tau, data):
     """The relaxed weight σ((θ + noise) / τ) tells τ: two models with the same noise differ by it alone."""
-    model, one = (make(data, hard=False, **options) for options in (given, {"tau": 1.0, "tau_end": 1.0}))
+    model, one = (model_for(data, hard=False, **options) for options in (given, {"tau": 1.0, "tau_end": 1.0}))
     if progress is not None:
         model.progress = progress
     expected = (weight(one, data).logit() / tau).sigmoid()
@@ -191,10 +166,9 @@ def weight(model, data):
     return model(data, return_graph=True)[1].weight.double()
 
 
-@each_model
 @pytest.mark.parametrize("share", [100, -0.1, float("nan"), "half", None, torch.tensor(2.0), torch.ones(2)])
-def test_progress_is_a_share(make, share, data):
-    model = make(data)
+def test_progress_is_a_share(share, data):
+    model = model_for(data)
     with pytest.raises(gm.UserError, match="progress must lie between 0 and 1, but is"):
         model.progress = share
     assert model.progress == 0.0
@@ -207,10 +181,9 @@ UNLABELLED = pytest.mark.parametrize("no_label", [-1, -100])
 
 
 @UNLABELLED
-@each_model
-def test_nodes_without_a_label_are_left_out_of_the_auxiliary_loss(make, no_label, data):
+def test_nodes_without_a_label_are_left_out_of_the_auxiliary_loss(no_label, data):
     """The fault: they were trained as class 0."""
-    model = make(data, scorer="class-space").eval()
+    model = model_for(data, scorer="class-space").eval()
     some = data.train_mask.nonzero().flatten()[::2]
     hidden = changed(data, y=data.y.index_fill(0, some, no_label))
     smaller = changed(data, train_mask=data.train_mask.index_fill(0, some, False))
@@ -250,9 +223,8 @@ def test_labels_that_change_in_place_are_seen(data):
     assert not torch.equal(model.auxiliary_loss(data), after)
 
 
-@each_model
-def test_the_streams_of_a_model_govern_what_is_drawn(make, data):
-    model = make(data, hard=False)
+def test_the_streams_of_a_model_govern_what_is_drawn(data):
+    model = model_for(data, hard=False)
     state = model.rng.get_state()
     first = weight(model, data)
     torch.manual_seed(0)

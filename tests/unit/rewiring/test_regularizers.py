@@ -53,7 +53,6 @@ EXAMPLES = [
     ("mix", {"margin": 0.7}, {}, NEIGHBORHOODS_APART),
     ("degree", {"target": 2.0}, {"weight": UNEVEN}, (0.5**2 + 1**2) / 4),
     ("degree", {"target": 2.0, "tolerance": 0.5}, {"weight": UNEVEN}, (1**2 + 1.5**2 + 0.5**2) / 4),
-    ("degree", {"target": 2.0, "two_sided": True}, {"weight": UNEVEN}, (0.5**2 + 1**2 + 0.5**2) / 4),
     ("degree", {}, {}, 3.5**2),
     # 0 is five more than the mean of the three given edges, 1.5, whatever their weights in the draw:
     ("degree", {"target": 0.0}, {}, 5**2),
@@ -212,11 +211,6 @@ def test_one_model_gives_a_scalar_and_replicas_one_value_each():
         torch.testing.assert_close(alone, together[k])
         expected = 0.05 * term.penalty(OUT[k : k + 1], of(k), DATA.y, DATA.train_mask.T[k : k + 1])
         torch.testing.assert_close(alone, expected[0])
-
-
-def test_mix_is_the_sum_of_its_parts():
-    parts = [term(OUT, DRAWN, DATA) for term in (NeighborhoodConsistency(), InterClass(margin=1.3))]
-    torch.testing.assert_close(Mix(margin=1.3)(OUT, DRAWN, DATA), sum(parts))
 
 
 def test_predictions_in_half_precision_are_taken():

@@ -13,7 +13,6 @@ from gumbel_mpnn.measures import pair_facts as measures
 from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, as_features
 from gumbel_mpnn.rewiring import scorers as module
 from gumbel_mpnn.rewiring.scorers import NodeView, scorers
-from gumbel_mpnn.util.errors import UserError
 from helpers import edges, normal, random_edges, randomized
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, model_for
 
@@ -44,16 +43,6 @@ def test_common_neighbors_by_hand():
 def way(request, monkeypatch):
     """Both ways to find common neighbors; the second is that of a GPU."""
     monkeypatch.setattr(measures, "_merge", getattr(measures, request.param))
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_common_neighbors_equal_the_squared_adjacency(chunk, way, monkeypatch):
-    monkeypatch.setattr(measures, "PAIRS_AT_ONCE", chunk)
-    graph = PairGraph.build(random_edges(30, 80), 30, candidate_index=random_edges(30, 60, seed=1))
-    dense = torch.zeros(30, 30, dtype=torch.int64)
-    first, second = graph.pair_index[:, graph.is_original]
-    dense[first, second] = dense[second, first] = 1
-    assert torch.equal(module.common_neighbors(graph), (dense @ dense)[graph.pair_index[0], graph.pair_index[1]])
 
 
 @pytest.mark.parametrize("scorer", ["mixed", "class-facts"])
@@ -111,8 +100,8 @@ def test_sparse_features_have_the_same_cosine_however_many_columns_are_dense_at_
 NODES, FEATURES = 12, 7
 
 
-def scorer_of(features=FEATURES, replicas=2, **options):
-    return scorers["literal"](replicas, features, 3, **options)
+def scorer_of(features=FEATURES, replicas=2):
+    return scorers["literal"](replicas, features, 3)
 
 
 def view(x, graph):
@@ -139,7 +128,7 @@ def with_gradients(scorer, nodes, graph):
 def test_the_form_by_hand(undirected, expected):
     scorer = scorer_of(2, replicas=1)
     with torch.no_grad():
-        scorer.factors[0].copy_(torch.tensor([[[1.0, 2.0], [4.0, 8.0]]]))
+        scorer.matrix.copy_(torch.tensor([[[1.0, 2.0], [4.0, 8.0]]]))
         scorer.bias.fill_(0.5)
     x = torch.tensor([[3.0, 0.0], [1.0, 4.0]])
     graph = PairGraph.build(edges((0, 1), (1, 0)), 2, undirected=undirected)
@@ -147,11 +136,10 @@ def test_the_form_by_hand(undirected, expected):
     assert scorer(view(x, graph), graph).tolist() == expected
 
 
-@pytest.mark.parametrize("rank", [0, 4])
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("at_once", [1, 3 * NODES, 100 * NODES])
-def test_sparse_features_and_blocks_give_the_same_values_and_gradients(rank, undirected, at_once, monkeypatch):
-    scorer, graph, x = randomized(scorer_of(rank=rank)), graph_of(undirected), few_words()
+def test_sparse_features_and_blocks_give_the_same_values_and_gradients(undirected, at_once, monkeypatch):
+    scorer, graph, x = randomized(scorer_of()), graph_of(undirected), few_words()
     expected = with_gradients(scorer, view(x, graph), graph)
     sparse = as_features(x)
     assert isinstance(sparse, SparseFeatures)
@@ -167,30 +155,16 @@ def test_it_starts_as_torchs_bilinear():
     scorer, bound = scorer_of(count, replicas=3), 0.1
     scorer.init_parameters(ReplicaRNG([0, 1, 2], "test"))
     torchs = torch.nn.Bilinear(count, count, 1)
-    for ours, theirs in ((scorer.factors[0], torchs.weight), (scorer.bias, torchs.bias)):
+    for ours, theirs in ((scorer.matrix, torchs.weight), (scorer.bias, torchs.bias)):
         assert float(theirs.detach().abs().max()) <= bound
         assert float(ours.detach().abs().max()) <= bound
-    for matrix in scorer.factors[0].detach():
+    for matrix in scorer.matrix.detach():
         assert float(matrix.std()) == pytest.approx(float(torchs.weight.detach().std()), rel=0.02)
         assert float(matrix.abs().max()) > 0.99 * bound
-    assert not torch.equal(scorer.factors[0][0], scorer.factors[0][1])
+    assert not torch.equal(scorer.matrix[0], scorer.matrix[1])
     alone = scorer_of(count, replicas=1)
     alone.init_parameters(ReplicaRNG([1], "test"))
-    assert torch.equal(alone.factors[0][0], scorer.factors[0][1])
-
-
-@pytest.mark.parametrize("rank", [1, 8, 64])
-def test_factors_start_with_a_product_of_the_same_scale(rank):
-    count = 300
-    scorer = scorer_of(count, replicas=1, rank=rank)
-    scorer.init_parameters(ReplicaRNG([0], "test"))
-    product = (scorer.factors[0] @ scorer.factors[1].transpose(1, 2)).detach()
-    assert float(product.square().mean()) == pytest.approx(1 / (3 * count), rel=0.15)
-
-
-def test_a_negative_rank_is_refused():
-    with pytest.raises(UserError, match=r"rank of the matrix must be 0 \(full\) or more, but is -1"):
-        scorer_of(rank=-1)
+    assert torch.equal(alone.matrix[0], scorer.matrix[1])
 
 
 each_scorer = pytest.mark.parametrize("scorer", list(scorers))

@@ -193,7 +193,6 @@ class TestOptionsOfComponents:
             "regularizer.weight": 1.0,
             "regularizer.target": 5.0,
             "regularizer.tolerance": 1.0,
-            "regularizer.two_sided": False,
             "scorer.pair_loss": 0.0,
         }
         assert type(spec.settings.rewiring.options["regularizer.tolerance"]) is float

@@ -18,7 +18,6 @@ TRAIN = torch.arange(NODES)[None] % 4 == torch.arange(3)[:, None]
 NAMES = list(regularizers)
 VARIANTS = [(name, {}) for name in NAMES]
 VARIANTS += [(name, {"detach": False}) for name in NAMES if "detach" in regularizers.defaults(name)]
-VARIANTS += [("degree", {"two_sided": True})]
 DRAWN = [variant for variant in VARIANTS if variant[0] != "prior"]
 """Those that judge the draw; the prior judges probabilities, which a pair that was not drawn has too."""
 each_regularizer = pytest.mark.parametrize("name", NAMES)

@@ -102,7 +102,7 @@ def bilinear_by_hand(scorer):
     scorer.encoder.weight.data[0] = torch.eye(2)
     assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.6)
     scorer.form.matrix.data[0] = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
-    scorer.bias.data.fill_(0.25)
+    scorer.form.bias.data.fill_(0.25)
     # W = [[2, ½], [½, 1]], so (1, 0) W (0.6, 0.8)ᵀ = 1.2 + 0.4, plus the bias.
     return 1.2 + 0.4 + 0.25
 
@@ -117,7 +117,7 @@ def class_space_by_hand(scorer):
 def class_facts_by_hand(scorer):
     """At first the agreement 0.5; then eight times the cosine 0.6 and the degrees, 1 and 1, count as well."""
     assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(0.5)
-    scorer.of_facts.data[0] = torch.tensor([2.0, 5.0, 7.0, 9.0])
+    scorer.facts.weight.data[0] = torch.tensor([2.0, 5.0, 7.0, 9.0])
     return 0.5 + 2 * 8 * 0.6 + 5 * math.log(1) + (7 + 9) * math.log(2)
 
 
@@ -129,7 +129,7 @@ def constant_by_hand(scorer):
 
 def literal_by_hand(scorer):
     """The raw features, whatever their length, and the symmetric part of W = [[2, 1], [0, 1]]."""
-    scorer.factors[0].data[0] = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
+    scorer.matrix.data[0] = torch.tensor([[2.0, 1.0], [0.0, 1.0]])
     scorer.bias.data.fill_(0.25)
     # (3, 0) [[2, ½], [½, 1]] = (6, 1.5), and (6, 1.5) · (0.6, 0.8) = 3.6 + 1.2, plus the bias.
     longer = look(UNIT * torch.tensor([[3.0], [1.0]]), BELIEFS, PAIR)
@@ -141,7 +141,7 @@ def mixed_by_hand(scorer):
     """Bilinear form off: cosine 0.6 and agreement 0.5 weigh 1 each, degrees (1 and 1) weigh nothing, then 2 and 3."""
     scorer.form.matrix.data.zero_()
     assert scorer(look(UNIT, BELIEFS, PAIR), PAIR).item() == pytest.approx(1.1)
-    scorer.of_facts.data[0] = torch.tensor([1.0, 5.0, 2.0, 3.0])
+    scorer.facts.weight.data[0] = torch.tensor([1.0, 5.0, 2.0, 3.0])
     return 0.6 + 0.5 + 5 * math.log(1) + (2 + 3) * math.log(2)
 
 
