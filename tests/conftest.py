@@ -27,12 +27,17 @@ if MEMORY_DISK.is_dir() and os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usag
     os.environ.setdefault("TMPDIR", str(MEMORY_DISK))
     tempfile.tempdir = None  # so that it is looked up again
 LONG_FIRST = (
+    "integration/test_cluster.py",
     "integration",
     "faults",
-    "unit/test_benchmark_scripts.py",
-    "unit/test_documentation.py",
-    "unit/cli",
+    "unit/runs/test_workers.py",
     "unit/candidates",
+    "unit/test_documentation.py",
+    "unit/test_benchmark_scripts.py",
+    "experiments",
+    "unit/runs",
+    "unit/cli",
+    "unit/graph",
     "unit/nn",
     "unit/training",
 )

@@ -5,7 +5,7 @@ from made_runs import EVEN, SPLITS, scoring, shifted
 
 from experiments import Job
 from experiments.paper.ablation import Ablation
-from experiments.paper.accuracy import Accuracy, Backbones
+from experiments.paper.accuracy import Accuracy
 from quick_fit import resolved
 
 
@@ -27,17 +27,6 @@ class TestRows:
         assert [row[name] for name in ("difference", "low", "high")] == [pytest.approx(2)] * 3
         assert (row["verdict"], row["n"], row["epochs"], row["tried"]) == ("better", SPLITS, 1, 16)
         assert (rows["gcn"]["difference"], rows["gcn"]["verdict"]) == (None, None)
-
-    def test_the_difference_to_the_best_baseline(self, run):
-        rows = self.collect(run, gcn=0.0, sage=0.02, gat=0.01, gumbel_mpnn=0.05)
-        assert {row["baseline"] for row in rows.values()} == {"sage"}  # Gumbel-MPNN is none
-        found = {model: (row["baseline_difference"], row["baseline_verdict"]) for model, row in rows.items()}
-        assert found == {
-            "gcn": (pytest.approx(-2), "worse"),
-            "sage": (None, None),
-            "gat": (pytest.approx(-1), "worse"),
-            "gumbel-mpnn": (pytest.approx(3), "better"),
-        }
 
     def test_only_what_the_pairs_tell_apart_is_worse_than_the_best(self, run):
         rows = self.collect(run, gcn=0.0, sage=0.02, gat=-0.01)
@@ -87,21 +76,6 @@ class TestWhatPeopleRead:
             "| paper | other models, which test them | 2 | 1 |",
             "| literal | other models, which test them | 1 | 0 |",
         ]
-
-
-class TestPlainModels:
-    def test_the_best_is_chosen_on_validation_in_each_data_set(self, run):
-        results = {
-            Job("cora", "mlp"): scoring(run, 0.99, 0.5),
-            Job("cora", "gcn"): scoring(run, 0.2, 0.6),
-            Job("actor", "mlp"): scoring(run, 0.3, 0.1),
-            Job("actor", "gcn"): None,
-        }
-        rows = Backbones().collect(results)
-        assert [row["best"] for row in rows] == ["", "by val", "by val", "no data"]
-        assert [row["difference"] for row in rows][:2] == [pytest.approx(99 - 75.61), pytest.approx(20 - 87.47)]
-        assert "| cora | ours | 99.00±0.00 | **20.00**±0.00 |" in Backbones().shown(rows)
-        assert "| actor | published | 36.50±0.13 | 35.21±0.07 |" in Backbones().shown(rows)
 
 
 class TestAblation:

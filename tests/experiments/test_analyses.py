@@ -14,7 +14,6 @@ from experiments.paper.measures import Measures
 from experiments.paper.mixtures import Mixtures
 from experiments.paper.neighborhoods import Neighborhoods, typical_pair
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.measures import neighborhood_distributions
 from helpers import both_ways, changed, edges, small_data
 
 COLUMNS = list(measures.TOLERANCE)
@@ -54,10 +53,6 @@ class TestMeasures:
         line = Measures().shown(found).splitlines()[-1]
         assert f"| **{exact['degree_max']}** ({paper['degree_max']}) |" in line
         assert line.count("(") == 2
-
-    def test_missing_files_leave_the_papers_row(self, no_data_sets):
-        (row,) = Measures().rows("questions")
-        assert (row["source"], row["std_per_class"], row["apart"]) == ("paper", 0.1691, "no data")
 
 
 class TestMixtures:
@@ -125,16 +120,6 @@ class TestNeighborhoods:
 
 
 class TestDecomposition:
-    def test_other_nodes_have_the_closest_component_of_their_class(self):
-        """Components of training nodes are seen with training labels alone; the others follow their neighborhoods."""
-        data = changed(stars(), train_mask=torch.arange(100)[:, None] % 2 == 0)
-        found = ByComponents("training", 0)(data)
-        assert torch.equal(found.class_of_component[found.y], data.y)
-        rows = neighborhood_distributions(changed(data, y=torch.where(data.train_mask[:, 0], data.y, -1)))
-        for component in range(len(found.class_of_component)):
-            mine = found.y == component
-            assert rows[mine].std(0).max() < 0.3
-
     def test_metrics_are_those_of_classes(self, small, tmp_path):
         """The probability of a class is the sum over its components."""
         small("cora")

@@ -13,7 +13,7 @@ from experiments.studies import adaptive, flood
 from experiments.studies.adaptive import Adaptive, Victim, attacked
 from experiments.studies.compared import ROBUST, Entry, compared
 from experiments.studies.flood import Flood
-from experiments.studies.missing import Missing, WithoutEdges
+from experiments.studies.missing import WithoutEdges
 from experiments.studies.poison import Poison
 from gumbel_mpnn.measures import undirected_edges
 from gumbel_mpnn.runs.choice import Choice
@@ -137,15 +137,6 @@ class TestMissing:
         assert len(left[0.3]) == len(pairs(data)) - round(0.3 * len(pairs(data)))
         assert left[1.0] == set() < left[0.7] < left[0.3] < left[0.0]
         assert pairs(WithoutEdges(0.3)(data)) == left[0.3]
-
-    def test_means_over_the_shares(self, run):
-        jobs = [job for job in Missing().plan() if job.dataset == "cora" and job.model in ("gcn", "auto")]
-        tests = {"gcn": 0.5, "auto": 0.6}
-        rows = Missing().collect({job: scoring(run, tests[job.model], 0.5) for job in jobs[:-1]})
-        text = Missing().shown(rows)
-        assert "| cora | 30 | 50.00 (GCN) | 50.00±0.00 | **60.00**±0.00 |" in text
-        assert "Mean over all shares:\n\n| data set | GCN | Auto |\n| --- | --- | --- |\n| cora | 50.00 | – |" in text
-        assert "- Auto against the best plain model, 4 cases: better on 4" in text
 
 
 class TestAdaptive:

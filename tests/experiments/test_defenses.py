@@ -9,19 +9,13 @@ import gumbel_mpnn as gm
 from experiments.defenses import GNNGuard, SoftMedian
 from gumbel_mpnn.baselines import Jaccard
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.settings import resolve
-from gumbel_mpnn.training import models, train
 from helpers import (
-    assert_close_outcomes,
     both_ways,
     changed,
     edges,
-    make_task,
     normal,
-    numbers,
     random_edges,
     randomized,
-    replicas,
     small_data,
 )
 
@@ -135,21 +129,6 @@ def test_weight_0_is_no_edge(model):
     model(X, GRAPH, weight).sum().backward()
     assert torch.isfinite(weight.grad).all()
     assert weight.grad.abs().sum() > 0
-
-
-def settings(name, **options):
-    tables = {"model": {"hidden_channels": 8, **options}, "train": {"lr": 0.01, "epochs": 6}}
-    return resolve("toy", name, tables, models.complete)
-
-
-@each_layered
-def test_replicas_train_together_as_they_do_alone(model):
-    name = {GNNGuard: "gnn-guard", SoftMedian: "soft-median"}[model]
-    task, both = make_task(), replicas((0, 0), (1, 3))
-    together = train(task, settings(name), both)
-    alone = [train(task, settings(name), [replica])[0] for replica in both]
-    assert_close_outcomes(together, alone)
-    assert numbers(train(task, settings(name), both)) == numbers(together)
 
 
 @each_defense

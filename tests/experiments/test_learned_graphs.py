@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from experiments import Job
-from experiments.paper.learned_graphs import EPOCHS, Consistency, DegreeGoal, epoch_of
+from experiments.paper.learned_graphs import EPOCHS, Consistency, DegreeGoal
 from experiments.studies.spectra import Spectra
 from gumbel_mpnn.measures import decompose, std_per_class
 from gumbel_mpnn.runs.store import Record
 from helpers import both_ways, changed, edges, small_data
-from quick_fit import resolved
 
 LAST = EPOCHS["last"]
 PAPER, PAPER_LAST = (Job("cora", "gumbel-mpnn", "paper", overrides=kept) for kept in EPOCHS.values())
@@ -62,19 +61,6 @@ def path():
     return changed(
         small_data(3), edge_index=both_ways(edges((0, 1), (1, 2))), y=torch.tensor([0, 1, 0]), x=None, num_nodes=3
     )
-
-
-class TestEpochs:
-    def test_last_is_the_preset_with_other_evaluations(self):
-        chosen, last = (
-            resolved(job.dataset, job.model, preset=job.preset, overrides=job.overrides).to_dict()
-            for job in (PAPER, PAPER_LAST)
-        )
-        changed_settings = ("select", "patience", "eval_every")
-        assert [chosen["train"].pop(name) for name in changed_settings] == ["validation", 100, 1]
-        assert [last["train"].pop(name) for name in changed_settings] == ["last", 0, 100]
-        assert chosen == last
-        assert [epoch_of(job) for job in (PAPER, PAPER_LAST)] == ["chosen", "last"]
 
 
 class TestDegree:
@@ -135,13 +121,6 @@ class TestConsistency:
         assert (learned["n"], learned["clustered"]) == (2, 2)
         assert (given["paper_std"], given["paper_clusters"]) == (0.0957, 47)
         assert (learned["paper_std"], learned["paper_clusters"]) == (0.0853, 41)
-
-    def test_neighbors_are_those_with_an_edge_to_a_node(self, path, runs):
-        """0 → 1 and 0 → 2: only node 1 sees another class. The second run has 1 → 0 as well."""
-        made = runs(path, ((0, 1), (0, 2), (1, 0)), [[0.9, 0.9, 0.1], [0.9, 0.9, 0.9]], symmetric=False)
-        learned = Consistency().collect({PAPER: made})[1]
-        # The second run: (1/2, 1/2) and (1, 0) in class 0, whose deviation is √(1/8) in both dimensions.
-        assert learned["std"] == pytest.approx((0 + 0.125**0.5) / 2)
 
 
 class TestSpectra:

@@ -7,7 +7,7 @@ import pytest
 
 from experiments import PAGES, published
 from experiments.experiment import TUNED_DATASETS
-from experiments.paper.summary import GIVEN, NO_DATA, NOT_RUN, Summary
+from experiments.paper.summary import GIVEN, NOT_RUN, Summary
 from experiments.published import PaperNumber
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.report import Fixed
@@ -112,11 +112,6 @@ class TestSummary:
         )
         assert rows["long-range", "leaf-count", "gumbel-mpnn", "test %, 2 layers"]["verdict"] == NOT_RUN
         assert rows["accuracy", "cora", "gcn", "test %"]["verdict"] == NOT_RUN
-
-    def test_no_data(self, tmp_path):
-        rows = self.rows(tmp_path, "dataset,source,num_edges,apart\nquestions,paper,153540,no data\n", "measures")
-        assert rows["measures", "questions", "", "edges"]["verdict"] == NO_DATA
-        assert rows["measures", "cora", "", "edges"]["verdict"] == NOT_RUN
 
     @staticmethod
     def judged(page, preset, dataset, verdict, within=None, model="gcn"):

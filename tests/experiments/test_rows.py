@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from made_runs import SPLITS, shifted
 
-from experiments.rows import difference, differences, figures, grid, over_runs, score, spread, verdicts
-from gumbel_mpnn.report import Fixed
+from experiments.rows import difference, differences, figures, grid, score, spread, verdicts
 
 
 def test_figures_are_in_percent(run):
@@ -35,13 +34,6 @@ def test_p_values_are_corrected_for_the_number_of_pairs(run):
         found = differences(dict.fromkeys(range(count), better) | {"missing": (run, None)})
         assert [found[key]["p"] for key in range(count)] == [pytest.approx(count / 2**7)] * count
         assert found["missing"]["p"] is None
-
-
-def test_mean_and_deviation_over_runs():
-    found = over_runs([{"a": 1, "b": None}, {"a": 3, "b": 5.0}, {"a": 8, "b": None}], counts=["a"])
-    assert found == {"a": 4.0, "a_std": pytest.approx(13**0.5), "b": 5.0, "b_std": None}
-    assert (found["a"].digits, isinstance(found["b"], Fixed)) == (1, False)
-    assert over_runs([{"a": None}]) == {"a": None, "a_std": None}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import torch
 
 from experiments.tree_neighbors_match import tree_neighbors_match, trees
 from gumbel_mpnn import GCN, PairGraph
-from gumbel_mpnn.data import check, check_masks
+from gumbel_mpnn.data import check
 from helpers import edges
 
 LEAVES = [2, 3, 5, 6]
@@ -46,14 +46,3 @@ def test_what_a_gcn_knows(layers, known):
         tree, siblings, cousins = model(data.x, PairGraph.of(data))[[0, 4 * 7, 8 * 7]]
     assert torch.allclose(tree, siblings, atol=1e-6) == (known in ("nothing", "pairs"))
     assert torch.allclose(tree, cousins, atol=1e-6) == (known == "nothing")
-
-
-def test_splits_hold_out_whole_orders(small):
-    check_masks(small)
-    for train, val, test in zip(small.train_mask.T, small.val_mask.T, small.test_mask.T, strict=True):
-        by_order = [mask.view(20, 8 * 15).sum(1) for mask in (train, val, test)]
-        assert [int((counts == 8).sum()) for counts in by_order] == [14, 2, 4]
-        assert torch.equal(sum(by_order), torch.full((20,), 8))
-        assert torch.equal(train | val | test, small.y >= 0)
-    assert not torch.equal(small.test_mask[:, 0], small.test_mask[:, 1])
-    assert (small.name, small.metric) == ("tree-neighbors-match", "accuracy")

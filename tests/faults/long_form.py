@@ -1,6 +1,5 @@
 """`make faults`: all points, 1,000 kills and damaged files of all kinds; writes its counts to docs/reliability.md."""
 
-import argparse
 import json
 import os
 import random
@@ -8,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -65,44 +63,22 @@ def table(heads: list[str], rows: list[list[object]]) -> str:
 
 def main() -> None:
     """All of it, one process at a time but for the writers."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--reports", type=Path, help="folder of reports; those that are there are not made again")
-    parser.add_argument("--points", type=int, help="points of each command and fault other than kills; all by default")
-    parser.add_argument("--examples", type=int, default=EXAMPLES, help="damaged files for each reader")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    options = parser.parse_args()
+    seed = random.SystemRandom().randrange(2**32)
     with tempfile.TemporaryDirectory() as name:
-        folder, reports = Path(name), options.reports or Path(name)
-
-        def kept(piece: str, make: Callable[[], dict]) -> dict:
-            path = reports / f"{piece}.json"
-            if not path.exists():
-                path.write_text(json.dumps(make()))
-            return json.loads(path.read_text())
-
-        seed = ("--seed", options.seed)
-        some = () if options.points is None else ("--points", options.points)
-        others = ",".join([*FAULTS[1:], MEMORY])
-        kills = kept("kills", lambda: report("command_faults.py", folder / "kills", "--faults", KILL, *seed))
-        faults = kept(
-            "faults", lambda: report("command_faults.py", folder / "faults", "--faults", others, *seed, *some)
-        )
+        folder, others = Path(name), ",".join([*FAULTS[1:], MEMORY])
+        kills = report("command_faults.py", folder / "kills", "--faults", KILL, "--seed", seed)
+        faults = report("command_faults.py", folder / "faults", "--faults", others, "--seed", seed)
         done = sum(counts[KILL] for counts in kills["commands"].values())
-        more = max(KILLS - done, 100)
-        writers = kept("writers", lambda: report("four_writers.py", folder / "writers", more, options.seed))
-        readers = kept("readers", lambda: fuzz(folder / "corpus", options.examples, options.seed))
+        writers = report("four_writers.py", folder / "writers", max(KILLS - done, 100), seed)
+        readers = fuzz(folder / "corpus", EXAMPLES, seed)
     rows = [
         [name, *((counts | faults["commands"][name]).get(column, 0) for column in COLUMNS)]
         for name, counts in kills["commands"].items()
     ]
     rows.append(["all", *(sum(row[k] for row in rows) for k in range(1, len(COLUMNS) + 1))])
     failed = [*kills["problems"], *faults["problems"], *writers["problems"]]
-    shortened = "" if options.points is None else f" Shortened: {options.points} points at most of faults but kills."
-    shortened += (
-        "" if options.examples >= EXAMPLES else f" Shortened: {options.examples} damaged files, not {EXAMPLES}."
-    )
     text = f"""
-Version {__version__}, {datetime.now(UTC):%Y-%m-%d}, seed {options.seed}.{shortened}
+Version {__version__}, {datetime.now(UTC):%Y-%m-%d}, seed {seed}.
 
 {table(["command", *COLUMNS.values()], rows)}
 

@@ -74,17 +74,6 @@ def test_the_pages_say_what_the_files_say(run):
     assert end.value.code is None
 
 
-def test_a_gpu_is_named_only_where_it_is_used(module):
-    of = {"processor": "Some CPU", "threads": "2", "gpu": "Some GPU", "torch": "2", "torch_geometric": "2"}
-    named = {
-        name: "Some GPU" in module("page").machine({"benchmark": name, "machine": of})
-        for name in ("step_gpu", "partitions", "step_cpu")
-    }
-    assert named == {"step_gpu": True, "partitions": True, "step_cpu": False}
-    without = {"benchmark": "partitions", "machine": {**of, "gpu": "none"}}
-    assert "Some CPU, 2 threads" in module("page").machine(without)
-
-
 def test_the_plain_rewiring_is_the_same_model_written_in_two_ways(module):
     import torch
 
