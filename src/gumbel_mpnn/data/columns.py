@@ -158,7 +158,10 @@ def _untrained(table: Table, name: str, text: list[str] | None = None) -> tuple[
     A column that cannot be used raises a `DataError` if the user named it. Otherwise, with a list `text`, text and
     dates are added to this list, and a warning tells what stands beside numbers.
     """
-    cells, wrong = table.frame[name], _not_a_number(table, name)
+    cells = table.frame[name]
+    if _is_numeric(cells):
+        return FeatureColumn(name), _numbers(table, name)
+    wrong = _not_a_number(cells)
     if wrong is not None:
         trouble = (
             f"the {table.what} {name!r} cannot be a feature, since {table.place(wrong)} has {cells.iloc[wrong]!r},"
@@ -168,8 +171,6 @@ def _untrained(table: Table, name: str, text: list[str] | None = None) -> tuple[
             raise DataError(trouble)
         warn(trouble)
         return None
-    if _is_numeric(table, name):
-        return FeatureColumn(name), _numbers(table, name)
     words = _words(cells)
     column = described(name, words, named=text is None)
     if column is not None:
@@ -185,7 +186,7 @@ def _trained(table: Table, column: FeatureColumn) -> tuple[FeatureColumn, Floats
     name = table.find(column.name)
     if name is None:
         raise DataError(f"{table.where} has no {table.what} {column.name!r}, which the model was trained on")
-    if column.categories is None and _is_numeric(table, name):
+    if column.categories is None and _is_numeric(table.frame[name]):
         return column, _numbers(table, name)
     words = _words(table.frame[name])
     if column.categories is None and not _BOOLEANS.keys() >= set(words):
@@ -204,20 +205,17 @@ def _trained(table: Table, column: FeatureColumn) -> tuple[FeatureColumn, Floats
     return column, encode(column, words)
 
 
-def _is_numeric(table: Table, name: str) -> bool:
+def _is_numeric(cells: pd.Series[Any]) -> bool:
     """Whether a column holds numbers or booleans alone."""
     import pandas as pd
 
-    return bool(pd.api.types.is_numeric_dtype(table.frame[name]))  # booleans included
+    return bool(pd.api.types.is_numeric_dtype(cells))  # booleans included
 
 
-def _not_a_number(table: Table, name: str) -> int | None:
+def _not_a_number(cells: pd.Series[Any]) -> int | None:
     """Return the first row of a column of words that is not a number, if there are numbers beside it; else None."""
     import pandas as pd
 
-    cells = table.frame[name]
-    if _is_numeric(table, name):
-        return None
     filled = cells.notna().to_numpy()
     wrong = filled & pd.to_numeric(cells.astype(str), errors="coerce").isna().to_numpy()
     return int(wrong.argmax()) if wrong.any() and wrong.sum() < filled.sum() else None
@@ -289,16 +287,15 @@ def classes_of(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tu
 
 def _check_numbers(names: set[str], labels: Sequence[str], ids: Sequence[Hashable], where: str) -> None:
     """Raise a `DataError` if numbers are no classes, and warn if they are decimals that could be classes."""
-    negative = next((k for k, label in enumerate(labels) if label.startswith("-")), None)
-    if negative is not None and all(float(name).is_integer() for name in names):
+    first, last = min(names, key=float), max(names, key=float)
+    if float(first) < 0 and all(float(name).is_integer() for name in names):
         # -1 can mean "unlabelled" or be the name of a class, and a wrong guess would silently spoil training.
         raise DataError(
-            f"{where}: node {ids[negative]!r} has the label {labels[negative]}: leave the label of an unlabelled "
-            "node empty and number classes from 0"
+            f"{where}: node {ids[labels.index(first)]!r} has the label {first}: leave the label of an unlabelled node"
+            " empty and number classes from 0"
         )
     if all(name.removeprefix("-").isdecimal() for name in names):
         return
-    first, last = min(names, key=float), max(names, key=float)
     if len(names) > max(MOST_CLASSES_OF_DECIMALS, sum(label != MISSING for label in labels) / 2):
         raise DataError(
             f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity: "

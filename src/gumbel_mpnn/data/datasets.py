@@ -188,16 +188,14 @@ def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: b
 def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
     num_nodes = len(data.y)
     check_edges(data.edge_index, num_nodes=num_nodes)
-    counts = {
-        "nodes": (num_nodes, spec.num_nodes),
-        "edges": (len(undirected_keys(data.edge_index, num_nodes)), spec.num_edges),
-        "features": (data.num_features, spec.num_features if features else data.num_features),
-        "classes": (len(data.y[data.y >= 0].unique()), spec.num_classes),
-    }
-    wrong = [f"{found} {what} instead of {known}" for what, (found, known) in counts.items() if found != known]
-    if wrong:
+    num_edges, num_classes = len(undirected_keys(data.edge_index, num_nodes)), len(data.y[data.y >= 0].unique())
+    num_features = data.num_features if features else spec.num_features
+    found = num_nodes, num_edges, num_features, num_classes
+    expected = spec.num_nodes, spec.num_edges, spec.num_features, spec.num_classes
+    if found != expected:
         raise DataError(
-            f"the files of data set {spec.name!r} contain {', '.join(wrong)}: replace them by the published files"
+            f"the files of data set {spec.name!r} have {', '.join(map(str, found))} nodes, edges, features and classes"
+            f" instead of {', '.join(map(str, expected))}: replace them by the published files"
         )
 
 

@@ -55,8 +55,8 @@ def graph_file(data: Data, suffix: str) -> bytes:
     check_edges(edge_index_of(data), num_nodes=num_nodes)
     data = copy.copy(data).cpu()
     data.num_nodes = num_nodes
-    if data.get(IDENTITY):
-        data.x = None
+    if data.get("x") is not None:
+        data.x = None if data.get(IDENTITY) else data.x.detach().to_dense().float()
     if has_labels:
         check_label_form(data.y)
     return _WRITERS[suffix](data, _names(data), *_edges(data))
@@ -100,7 +100,7 @@ def _edges(data: Data) -> tuple[NDArray[Any], Columns]:
 def _npz(data: Data, _: list[str], edges: NDArray[Any], columns: Columns) -> bytes:
     arrays: dict[str, Any] = {"edges": edges, "num_nodes": np.int64(data.num_nodes), **columns}
     if data.get("x") is not None:
-        arrays["node_features"] = _dense(data)
+        arrays["node_features"] = data.x.numpy()
     if data.get("y") is not None:
         arrays["node_labels"] = data.y.numpy()
     for name in ("class_names", "node_ids"):
@@ -146,29 +146,24 @@ def _node_attributes(data: Data) -> list[dict[str, Any]]:
     """Return the label, split and features of every node, as far as the graph has them."""
     nodes: list[dict[str, Any]] = [{} for _ in range(int(data.num_nodes or 0))]
     classes = data.get("class_names")
-    for node, label in zip(nodes, [] if data.get("y") is None else data.y.tolist(), strict=False):
-        node.update({} if label < 0 else {LABEL: str(classes[label]) if classes else label})
+    for node, label in enumerate([] if data.get("y") is None else data.y.tolist()):
+        nodes[node].update({} if label < 0 else {LABEL: str(classes[label]) if classes else label})
     masks = {part: by_split(data[mask]) for part, mask in zip(PARTS, MASKS, strict=True) if data.get(mask) is not None}
     if any(mask.shape[1] > 1 for mask in masks.values()):
         warn("the GraphML file is written without splits, since it can hold only one: write .npz to keep them")
         masks = {}
     for part, mask in masks.items():
-        for chosen in mask.flatten().nonzero().flatten().tolist():
-            nodes[chosen][SPLIT] = part
+        for node in mask.flatten().nonzero().flatten().tolist():
+            nodes[node][SPLIT] = part
     if data.get("x") is not None and data.x.shape[1] > MOST_FEATURES:
         warn(
             f"the GraphML file is written without the {data.x.shape[1]} features, which would make it very large: write"
             " .npz to keep them"
         )
-    elif data.get("x") is not None:
-        for node, values in zip(nodes, _dense(data).tolist(), strict=True):
-            node.update({f"x{column}": value for column, value in enumerate(values)})
+    else:
+        for node, values in enumerate([] if data.get("x") is None else data.x.tolist()):
+            nodes[node].update({f"x{column}": value for column, value in enumerate(values)})
     return nodes
-
-
-def _dense(data: Data) -> NDArray[Any]:
-    features: NDArray[Any] = data.x.detach().to_dense().float().numpy()
-    return features
 
 
 _WRITERS: dict[str, Callable[[Data, list[str], NDArray[Any], Columns], bytes]] = {

@@ -180,11 +180,11 @@ def leaf_count(
 
 def draw_leaves(depth: int, num_trees: int, seed: int) -> IntArray:
     """Draw distinct leaf strings as bits [num_trees, 2^depth], from left to right."""
-    if not 1 <= depth <= MAX_DEPTH:
-        raise UserError(f"the depth of a tree must be 1 to {MAX_DEPTH}, not {depth}")
     num_leaves = 2**depth
-    if not 1 <= num_trees <= 2**num_leaves:
-        raise UserError(f"there are 1 to {2**num_leaves} different trees of depth {depth} to draw, not {num_trees}")
+    if not (1 <= depth <= MAX_DEPTH and 1 <= num_trees <= 2**num_leaves):
+        raise UserError(
+            f"trees have a depth of 1 to {MAX_DEPTH}, and at depth {depth} there are not {num_trees} of them"
+        )
     strings = np.array(random.Random(seed).sample(range(2**num_leaves), num_trees), dtype=np.int64)
     return strings[:, None] >> np.arange(num_leaves)[::-1] & 1
 

@@ -166,8 +166,8 @@ class TestLeafCount:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"depth": 2, "num_trees": 17}, "1 to 16 different trees of depth 2 to draw, not 17"),
-            ({"depth": 6}, "must be 1 to 5, not 6"),
+            ({"depth": 2, "num_trees": 17}, "at depth 2 there are not 17 of them"),
+            ({"depth": 6}, "trees have a depth of 1 to 5, and at depth 6"),
             ({"depth": 4, "num_trees": 1}, "draw more trees"),
         ],
     )
