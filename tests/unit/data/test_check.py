@@ -87,25 +87,13 @@ ONE_GRAPH = "models classify the nodes of one graph"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"x": scipy.sparse.eye(4).tocsr()},
-            "data.x must be a tensor or an array of numbers, not a csr_matrix: convert",
-        ),
+        ({"x": scipy.sparse.eye(4).tocsr()}, "data.x must be a tensor or an array of numbers, not a csr_matrix: conv"),
         ({"x": [["a"], ["b"], ["c"], ["d"]]}, "data.x must be a tensor or an array of numbers, not a list: convert it"),
         ({"x": 3.0}, "data.x must be a tensor or an array of numbers, not a float: convert it"),
-        (
-            {"y": [[0], [1, 2]]},
-            "data.y must have one whole number for each node, or one name, and None if it is unknow",
-        ),
+        ({"y": [[0], [1, 2]]}, "data.y must have one whole number for each node, or one name, and None if"),
         ({"y": ["a", None, 2, 3]}, "data.y must have one whole number for each node, or one name"),
-        (
-            {"y": torch.tensor([0.5, 1.25, 3.5, 2.0])},
-            r"labels y must be .*, not torch.float32 \[4\]: .* bin quantities",
-        ),
-        (
-            {"y": [[0.5], [1.25], [3.5], [2.0]]},
-            r"labels y must be integers of shape \[N\], one class of each node, not",
-        ),
+        ({"y": torch.tensor([0.5, 1.5, 3.5, 2])}, r"labels y must be .*, not torch.float32 \[4\]: .* bin quantities"),
+        ({"y": [[0.5], [1.5], [3.5], [2]]}, r"labels y must be integers of shape \[N\], one class of each node, not"),
         ({"y": torch.eye(4)}, r"labels y must be .* or data.y.argmax\(1\) if they are one-hot"),
         ({"y": torch.tensor([2])}, "graph classification is not supported by fit: y has one label per graph"),
     ],
@@ -219,10 +207,7 @@ class TestCheck:
             ({"edge_index": torch.zeros(3, 2).long()}, r"edge_index must be integers of shape \[2, E\]"),
             ({"edge_index": edges((0, 1), (2, 4))}, "edge 1 goes from node 2 to node 4, but nodes are 0 to 3"),
             ({"edge_weight": torch.ones(5)}, r"edge_weight must have shape \[6\], not \[5\]"),
-            (
-                {"edge_weight": torch.tensor([1, 1, 1, torch.nan, 1, 1])},
-                "of edge 3 from node 2 to node 1 is not finite",
-            ),
+            ({"edge_weight": torch.tensor([1, 1, 1, torch.nan, 1, 1])}, "of edge 3 from node 2 to node 1 is not fin"),
             (
                 {"edge_weight": torch.tensor([1, 1, 1, -0.25, 1, 1]), "node_ids": list("abcd")},
                 r"weight of edge 3 from node 2 \('c'\) to node 1 \('b'\) is negative \(-0.25\): weights",
@@ -242,34 +227,26 @@ ONE_WAY = edges((0, 1), (1, 0), (1, 2), (2, 3), (0, 3), (0, 3))
 @pytest.mark.parametrize(
     ("changes", "undirected", "told"),
     [
-        ({}, True, []),
-        ({"edge_weight": torch.ones(6)}, True, []),
-        ({"edge_index": edges()}, True, []),
+        ({}, True, None),
+        ({"edge_weight": torch.ones(6)}, True, None),
+        ({"edge_index": edges()}, True, None),
         (
             {"edge_attr": torch.ones(6, 2)},
             True,
-            ["the edge_attr of this graph is ignored, since models use edge weights"],
+            "the edge_attr of this graph is ignored, since models use edge weights",
         ),
-        ({"edge_index": edges((2, 2), (2, 2))}, True, ["this graph has 1 self-loop, which is left out: convolutions"]),
-        (
-            {"edge_index": edges((0, 0), (2, 2))},
-            True,
-            ["this graph has 2 self-loops, which are left out: convolutions"],
-        ),
+        ({"edge_index": edges((2, 2), (2, 2))}, True, "this graph has 1 self-loop, which is left out: convolutions"),
+        ({"edge_index": edges((0, 0), (2, 2))}, True, "this graph has 2 self-loops, which are left out: convolutions"),
         (
             {"undirected": False},
             True,
-            ["this graph is directed (undirected is false), but is treated as undirected: set"],
+            "this graph is directed (undirected is false), but is treated as undirected: set",
         ),
-        ({"undirected": False}, False, []),
-        (
-            {"edge_index": ONE_WAY},
-            True,
-            ["3 of the 5 edges of this graph have no reverse, but it is treated as undirected"],
-        ),
-        ({"edge_index": ONE_WAY}, False, []),
-        ({"edge_index": ONE_WAY, "undirected": True}, True, []),
-        ({"edge_index": edges((0, 1), (1, 0), (1, 2), (3, 0))}, True, []),
+        ({"undirected": False}, False, None),
+        ({"edge_index": ONE_WAY}, True, "3 of the 5 edges of this graph have no reverse, but it is treated as"),
+        ({"edge_index": ONE_WAY}, False, None),
+        ({"edge_index": ONE_WAY, "undirected": True}, True, None),
+        ({"edge_index": edges((0, 1), (1, 0), (1, 2), (3, 0))}, True, None),
     ],
 )
 def test_what_is_ignored_is_told(changes, undirected, told):
@@ -277,15 +254,13 @@ def test_what_is_ignored_is_told(changes, undirected, told):
         warnings.simplefilter("always")
         warn_of_ignored(changed(PATH, **changes), undirected)
     messages = [str(warning.message) for warning in caught]
-    assert len(messages) == len(told)
-    assert all(message.startswith(start) for message, start in zip(messages, told, strict=True))
+    assert len(messages) == (told is not None)
+    assert all(message.startswith(told) for message in messages)
 
 
 @pytest.mark.filterwarnings("error")
 def test_classes_without_nodes_are_told():
-    with pytest.raises(
-        DataWarning, match="3 different numbers up to 9, so that there are 10 classes, 7 without a node"
-    ):
+    with pytest.raises(DataWarning, match="3 different numbers up to 9, so that there are 10 classes, 7 without"):
         warn_of_empty_classes(changed(PATH, y=torch.tensor([1, 5, 9, -1])))
     warn_of_empty_classes(changed(PATH, y=torch.tensor([0, 1, -1, 2])))
     warn_of_empty_classes(changed(PATH, y=torch.tensor([0, 2, 2, 0]), class_names=["a", "b", "c"]))
