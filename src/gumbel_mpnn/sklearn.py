@@ -101,16 +101,13 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise UserError(
-                f"all rows are of one class, {self.classes_.tolist()[0]!r}: a classifier needs two or more classes"
-            )
+            raise UserError(f"all rows are of one class, {self.classes_.tolist()[0]!r}: a classifier needs two or more")
         self._rows, self._numbered = _row_numbers(rows, X.shape[0]), rows is not None
         self._edges = _read_edges(edges, self._rows, self._numbered)
         random = check_random_state(self.random_state)
-        validation = _validation_rows(label, self.validation_fraction, random)
         data = _graph(_dense(X), self._rows, self._edges)
         data.y, data.class_names = torch.from_numpy(label.astype(np.int64)), self.classes_.tolist()
-        data.val_mask = torch.from_numpy(validation)
+        data.val_mask = torch.from_numpy(_validation_rows(label, self.validation_fraction, random))
         data.train_mask, data.test_mask = ~data.val_mask, torch.zeros_like(data.val_mask)
         first = int(random.randint(MOST_SEED))
         overrides = [*self.overrides, *([] if self.epochs is None else [f"train.epochs={self.epochs}"])]
@@ -128,7 +125,7 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def predict_proba(self, X: Any, edges: Any = None, rows: Any = None) -> NDArray[np.float32]:
+    def predict_proba(self, X: Any, edges: Any = None, rows: Any = None) -> Any:
         """Probability of each class, [N, C], in the order of `classes_`.
 
         Args:
@@ -149,36 +146,31 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
                     DataWarning,
                     stacklevel=2,
                 )
-            return self._probabilities(_graph(x, numbers, found))
+            return self.run_.predict_proba(_graph(x, numbers, found)).numpy()
         if not self._numbered:
             raise UserError("rows was given here but not to fit: give both the numbers of their rows, or neither")
         new = ~np.isin(numbers, self._rows)
         every = np.concatenate([self._rows, numbers[new]])
         graph = _graph(np.concatenate([self.run_.data.x.numpy(), x[new]]), every, pd.concat([self._edges, found]))
-        mine: NDArray[np.float32] = self._probabilities(graph)[pd.Index(every).get_indexer(numbers)]
-        return mine
+        return self.run_.predict_proba(graph).numpy()[pd.Index(every).get_indexer(numbers)]
 
-    def predict(self, X: Any, edges: Any = None, rows: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, edges: Any = None, rows: Any = None) -> Any:
         """Class of each row, [N]; the arguments are those of `predict_proba`."""
         best = self.predict_proba(X, edges, rows).argmax(1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
+        return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, edges: Any = None, rows: Any = None) -> float:
         """Accuracy on rows with known classes `y`; the other arguments are those of `predict_proba`."""
         return float(accuracy_score(y, self.predict(X, edges, rows), sample_weight=sample_weight))
-
-    def _probabilities(self, graph: Data) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self.run_.predict_proba(graph).numpy()
-        return found
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
         if "run_" in state:  # its folder is temporary, so that the content of the folder is kept
             run = state.pop("run_")
             path = run.folder.path
-            files = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-            state["_stored_run"] = copy.copy(run.data), path.name, files
+            files = [file for file in path.rglob("*") if file.is_file()]
+            content = {str(file.relative_to(path.parent)): file.read_bytes() for file in files}
+            state["_stored_run"] = copy.copy(run.data), path.name, content
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -187,7 +179,7 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         if data is not None:
             self._folder = TemporaryDirectory()
             for file, content in files.items():
-                path = Path(self._folder.name, name, file)
+                path = Path(self._folder.name, file)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
             self.run_ = load_run(Path(self._folder.name, name), data=data)
@@ -242,9 +234,7 @@ def _graph(x: NDArray[np.float32], rows: IntArray, edges: pd.DataFrame) -> Data:
 
 def _row_numbers(rows: Any, count: int) -> IntArray:
     """Row numbers of the `count` rows of X; 0, 1, … if `rows` is None."""
-    if rows is None:
-        return np.arange(count)
-    numbers: NDArray[Any] = np.asarray(rows)
+    numbers: NDArray[Any] = np.arange(count) if rows is None else np.asarray(rows)
     if numbers.shape != (count,) or numbers.dtype.kind not in "iu":
         raise UserError(f"rows must have one whole number for each of the {count} rows of X: give np.arange(n)")
     if len(np.unique(numbers)) < count:
@@ -263,13 +253,22 @@ def _read_edges(edges: Any, rows: IntArray, numbered: bool) -> pd.DataFrame:
         if not whole and edges.shape[0] != len(rows):
             raise UserError(f"the matrix edges has {edges.shape[0]} rows, but X has {len(rows)}: give one row for each")
         matrix = edges.tocoo()
-        found = pd.DataFrame({"source": matrix.row, "target": matrix.col, "weight": matrix.data.astype(np.float32)})
+        source = matrix.row if whole else rows[matrix.row]
+        found = pd.DataFrame({"source": source, "target": matrix.col, "weight": matrix.data.astype(np.float32)})
         found = found[found["weight"] != 0].astype({"source": np.int64, "target": np.int64})
-        if not whole:
-            found["source"] = rows[found["source"]]
     else:
-        pairs = _pairs(edges, rows, numbered)
-        found = pd.DataFrame({"source": pairs[:, 0], "target": pairs[:, 1], "weight": np.float32(1)})
+        pairs: NDArray[Any] = np.asarray([] if edges is None else edges)
+        pairs = pairs if pairs.size else np.empty((0, 2), np.int64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            hint = "give edge_index.T" if pairs.ndim == 2 and len(pairs) == 2 else "or a sparse adjacency matrix"
+            raise UserError(f"edges must be pairs of row numbers [E, 2], not {pairs.dtype} {list(pairs.shape)}: {hint}")
+        if numbered and len(pairs) == len(rows):
+            # scikit-learn takes a list with as many edges as there are rows for one value per row, and cuts it.
+            raise UserError(
+                f"edges has as many pairs as X has rows, {len(rows)}, so that cross-validation would cut it as it cuts"
+                " X: give edges as a sparse adjacency matrix"
+            )
+        found = pd.DataFrame(pairs.astype(np.int64), columns=["source", "target"]).assign(weight=np.float32(1))
     ends = found[["source", "target"]].to_numpy()
     if ends.min(initial=0) < 0:
         raise UserError(f"edges has the row number {ends.min()}: numbers begin at 0")
@@ -279,19 +278,3 @@ def _read_edges(edges: Any, rows: IntArray, numbered: bool) -> pd.DataFrame:
             " cross-validation, give their numbers too, as rows=np.arange(n)"
         )
     return found
-
-
-def _pairs(edges: Any, rows: IntArray, numbered: bool) -> IntArray:
-    """Pairs of row numbers that the user gives, [E, 2]."""
-    pairs: NDArray[Any] = np.asarray([] if edges is None else edges)
-    pairs = pairs if pairs.size else np.empty((0, 2), np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        hint = "give edge_index.T" if pairs.ndim == 2 and len(pairs) == 2 else "or a sparse adjacency matrix"
-        raise UserError(f"edges must be pairs of row numbers [E, 2], not {pairs.dtype} {list(pairs.shape)}: {hint}")
-    if numbered and len(pairs) == len(rows):
-        # scikit-learn takes a list with as many edges as there are rows for one value per row, and cuts it.
-        raise UserError(
-            f"edges has as many pairs as X has rows, {len(rows)}, so that cross-validation would cut it as it cuts X:"
-            " give edges as a sparse adjacency matrix"
-        )
-    return pairs.astype(np.int64)

@@ -46,21 +46,18 @@ class OneSentenceGroup(TyperGroup):
         except _UsageError as error:
             if type(error).show is not _UsageError.show:  # no verb was given, which is not an error: the help is shown
                 error.show()
-            else:
-                typer.echo(f"error: {_sentence(error)}", err=True)
+                sys.exit(error.exit_code)
+            # `No such command 'trian'. Did you mean 'train'?` becomes `no such command 'trian': did you mean 'train'?`.
+            text = " ".join(error.format_message().split()).removesuffix(".")
+            text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
+            where = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+            typer.echo(f"error: {text}{where}", err=True)
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
         if code == INTERRUPTED:
             typer.echo("interrupted: finished runs are stored; repeat the command to continue", err=True)
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _sentence(error: Any) -> str:
-    """Convert `No such command 'trian'. Did you mean 'train'?` to `no such command 'trian': did you mean 'train'?`."""
-    text = " ".join(error.format_message().split()).removesuffix(".")
-    text = re.sub(r"(^|\. )([A-Z])", lambda match: (match[1] and ": ") + match[2].lower(), text)
-    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx is not None else text
 
 
 app = typer.Typer(
@@ -92,24 +89,25 @@ def _(
 
 
 class _PutOff(MetaPathFinder):
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = frozenset(names)
+    """Runs some modules when an attribute of them is asked for, not when they are imported.
+
+    `import torch_geometric` imports all of these, which takes longer than torch, and most commands use none of them.
+    `from module import name` runs a module at once.
+    """
+
+    NAMES = (
+        "numba",
+        "torch._dynamo",
+        *(f"torch_geometric.{name}" for name in ("datasets", "explain", "nn", "profile")),
+    )
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in self.names else None
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in self.NAMES else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
         return spec
-
-
-def put_off(*names: str) -> None:
-    """From now on in this process, run the modules `names` when an attribute is asked for, not when they are imported.
-
-    For modules that another package imports but we seldom use. `from module import name` runs the module at once.
-    """
-    sys.meta_path.insert(0, _PutOff(names))
 
 
 def set_up() -> None:
@@ -117,8 +115,7 @@ def set_up() -> None:
     # Waiting threads that spin make training up to ten times slower if another program uses the same cores.
     # OpenMP reads this variable once, when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # `import torch_geometric` imports all of these, which takes longer than torch. Most commands use none of them.
-    put_off("numba", "torch._dynamo", *(f"torch_geometric.{name}" for name in ("datasets", "explain", "nn", "profile")))
+    sys.meta_path.insert(0, _PutOff())
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gumbel_mpnn.cli import common
-from gumbel_mpnn.util.errors import DataError, UserError, counted
+from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import is_standard_output
 
 if TYPE_CHECKING:
@@ -109,12 +109,7 @@ def train(
         common.write_table(table, predictions, f"predictions of {counted(len(table), 'node')} are")
     if run.choice is not None:
         common.note(choice_table(run.choice).render("text") + "\n")
-    changes = None
-    if run.settings.rewiring is not None:
-        try:
-            changes = run.changes()
-        except DataError as error:
-            common.note(f"the changes of the graph are not shown: {error}")
+    changes = None if run.settings.rewiring is None else run.changes()
     payload = run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()})
     common.emit(run_table([run]), format, payload, err=is_standard_output(predictions))
     if changes is not None:
