@@ -14,7 +14,7 @@ from gumbel_mpnn.runs.fit import final_spec
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import changed, small_data
-from quick_fit import TABLES, figures, history, quick, resolved
+from quick_fit import TABLES, history, quick, resolved
 
 LAST = {**TABLES, "train": {**TABLES["train"], "select": "last"}}
 
@@ -77,12 +77,6 @@ class TestWithoutTestNodes:
         assert [record.test is None for record in run.records] == [True, False]
         assert run.test.mean == run.records[1].test
 
-    def test_a_metric_that_is_not_defined_on_test_nodes(self):
-        data = small_data(classes=2)
-        data.test_mask[:, 0] &= data.y == 1
-        run = quick(data, settings={**TABLES, "data": {"metric": "roc_auc"}})
-        assert [record.test is None for record in run.records] == [True, False]
-
 
 class TestWithoutValidationNodes:
     def test_the_last_epoch_is_kept(self):
@@ -133,12 +127,6 @@ class TestProtocols:
         assert run.n == 1
         assert run.data.train_mask.all()
 
-    def test_data_sets_by_name_have_them(self):
-        data = gm.load("demo", protocol="final")
-        assert not data.test_mask.any()
-        assert data.protocol == "final"
-        assert gm.load("demo", protocol="all").train_mask.shape[1] == 1
-
 
 class TestFinalSpec:
     def test_settings_and_epochs_of_finished_runs(self):
@@ -173,7 +161,3 @@ class TestFinalSpec:
             final_spec(small_data(), [*run.records, other])
         with pytest.raises(UserError, match=r"train.epochs follows from the finished runs: leave it out"):
             final_spec(small_data(), run.records, overrides=["train.epochs=3"])
-
-
-def test_runs_with_all_masks_are_as_before():
-    assert all(None not in figure for figure in figures(quick()))

@@ -14,7 +14,7 @@ from gumbel_mpnn.training import metrics
 from gumbel_mpnn.util import tensors
 from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UnknownNameError, UserError
 from helpers import changed, small_data
-from quick_fit import TABLES, figures, history, names, quick, resolved
+from quick_fit import TABLES, figures, history, names, quick
 
 
 def without_masks(data):
@@ -31,11 +31,6 @@ class TestOwnData:
         for mask, size in (("train_mask", 36), ("val_mask", 12), ("test_mask", 12)):
             assert torch.equal(run.data[mask], expected[mask])
             assert (run.data[mask].sum(0) == size).all()
-
-    def test_edges_are_any_integers(self):
-        data = small_data()
-        small = changed(data, edge_index=data.edge_index.int())
-        assert figures(quick(small, "gumbel-mpnn", splits=[0])) == figures(quick(data, "gumbel-mpnn", splits=[0]))
 
     def test_sparse_features_are_trained_on(self):
         data = small_data()
@@ -55,15 +50,6 @@ class TestOwnData:
         quick(data, splits=[0])
         assert data.to_dict().keys() == before
 
-    def test_a_protocol_takes_the_place_of_masks(self):
-        run = quick(overrides=["data.protocol=random-48-32-20"])
-        assert run.n == 10
-        assert run.data.protocol == "random-48-32-20"
-
-    def test_the_metric_of_the_data(self):
-        run = quick(changed(small_data(classes=2), metric="roc_auc"))
-        assert (run.metric, run.to_dict()["metric"], run.records[0].metric) == ("roc_auc", "roc_auc", "roc_auc")
-
     @pytest.mark.parametrize("metric", list(metrics))
     def test_the_metric_of_the_settings(self, metric):
         data = changed(small_data(), metric="accuracy")
@@ -72,10 +58,6 @@ class TestOwnData:
         assert run.scores(data) == [record.test for record in run.records]
         chosen = [max(row["val"] for row in history(run, record)) for record in run.records]
         assert [record.val for record in run.records] == chosen
-
-    def test_an_unknown_metric_is_told_before_the_data_is_read(self):
-        with pytest.raises(UserError, match=r"no metric called 'macro-f1': did you mean 'macro_f1'"):
-            resolved(small_data(), "gcn", settings={"data": {"metric": "macro-f1"}})
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -205,11 +187,6 @@ class TestMistakes:
     def test_something_that_is_no_data(self):
         with pytest.raises(UserError, match="dataset must be a name or a Data, not 3"):
             fit(3, "gcn")
-
-    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-    def test_no_gpu(self):
-        with pytest.raises(UserError, match="there is no CUDA device here: use device 'cpu' or 'auto'"):
-            quick(device="cuda")
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, HeteroData
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import specs
@@ -87,11 +87,6 @@ class TestBatches:
         assert str(caught.value) == (
             "the graphs of the batch have different metric, such as accuracy: give all the same"
         )
-
-    def test_of_graphs_that_have_labels_themselves(self):
-        graphs = [Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([k])) for k in range(2)]
-        with pytest.raises(DataError, match="graph classification is not supported by fit"):
-            quick(Batch.from_data_list(graphs))
 
 
 @pytest.mark.parametrize("model", ["gcn", "auto"])

@@ -6,7 +6,7 @@ import torch
 from gumbel_mpnn.candidates import Global, Local, TwoHop
 from gumbel_mpnn.util.errors import DataError
 from helpers import changed, edges, small_data
-from quick_fit import find, quick
+from quick_fit import quick
 
 PLAIN = small_data()
 OWN = changed(PLAIN, candidate_index=edges((0, 1), (0, 2), (1, 2)))
@@ -63,17 +63,6 @@ def test_a_settings_file_asks_too_and_a_transform_brings_too(tmp_path):
     brought = quick(PLAIN, "gumbel-mpnn", transform=Local(per_node=1), splits=[0])
     assert added(brought.rewire(Local(per_node=1)(PLAIN), threshold=0)) == candidates(Local(per_node=1)(PLAIN))
     assert brought.settings.rewiring.candidates == "data"
-
-
-def test_they_are_found_again(tmp_path):
-    overrides = ["train.epochs=1", "model.hidden_channels=8"]
-    for more in ([], ["rewiring.candidates=none"]):
-        asked = {"splits": [0], "runs": tmp_path, "overrides": iter([*overrides, *more])}
-        assert find(OWN, "gumbel-mpnn", **asked) is None
-        fitted = quick(OWN, "gumbel-mpnn", settings=None, splits=[0], runs=tmp_path, overrides=[*overrides, *more])
-        found = find(OWN, "gumbel-mpnn", splits=[0], runs=tmp_path, overrides=[*overrides, *more])
-        assert found.folders == fitted.folders
-        assert torch.equal(found.predict_proba(), fitted.predict_proba())
 
 
 def test_a_graph_that_should_bring_some_and_does_not():

@@ -66,10 +66,6 @@ class TestFolders:
         assert files == [f"{setting}/data.json", *expected]
         assert run.folders == [str(tmp_path / base)]
 
-    def test_a_named_graph_has_a_folder_of_that_name(self, tmp_path):
-        run = quick(changed(small_data(), name="birds"), runs=str(tmp_path))
-        assert run.folder.path.parent == tmp_path / "train/birds/gcn"
-
     def test_runs_in_memory_last_as_long_as_their_result(self):
         run = quick(splits=[0])
         path = run.folder.path
@@ -157,13 +153,6 @@ class TestDivergence:
             quick(runs=tmp_path, **TOO_FAST)
         assert len(trained) == 2
 
-    def test_nothing_is_prepared_for_what_is_known_to_diverge(self, tmp_path, monkeypatch):
-        with pytest.raises(DivergedError):
-            quick(runs=tmp_path, **TOO_FAST)
-        monkeypatch.setattr(Task, "of", lambda *_, **__: pytest.fail("made what to train on"))
-        with pytest.raises(DivergedError):
-            quick(runs=tmp_path, **TOO_FAST)
-
     def test_other_replicas_and_other_settings_are_trained(self, tmp_path):
         with pytest.raises(DivergedError):
             quick(runs=tmp_path, splits=[1], **TOO_FAST)
@@ -231,14 +220,6 @@ class TestGroups:
         quick(runs=tmp_path)
         assert len(halved) == 1
         assert not list(tmp_path.rglob("checkpoint-*"))
-
-    def test_a_single_run_that_does_not_fit_is_told(self, monkeypatch):
-        def no_memory(*_, **__):
-            raise torch.OutOfMemoryError
-
-        monkeypatch.setattr(Trainer, "step", no_memory)
-        with pytest.raises(UserError, match="one run of gcn on own does not fit into the memory of cpu"):
-            quick(**SIX)
 
     def test_a_group_dies_between_its_records(self, tmp_path, monkeypatch, every_epoch, no_training):
         whole = quick(**SIX)
@@ -423,13 +404,6 @@ def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
     assert quick(**FOUR, runs=tmp_path).records == first.records
 
 
-def test_a_file_where_a_folder_should_be(tmp_path):
-    (tmp_path / "train").touch()
-    with pytest.raises(UserError) as error:
-        quick(**FOUR, runs=tmp_path)
-    assert str(tmp_path / "train") in sentence(error)
-
-
 LITTLE = {"preset": None, "overrides": ["model.hidden_channels=4", "train.epochs=1"], "experiment": "here"}
 
 
@@ -456,12 +430,6 @@ def test_the_same_run(store):
 def test_nothing_where_something_is_left_to_train(store, change):
     folder, _ = store
     assert find(small_data(), "gcn", runs=folder, **{"seeds": 2, **LITTLE, **change}) is None
-
-
-def test_other_data_are_other_runs(store):
-    folder, _ = store
-    assert find(small_data(seed=1), "gcn", runs=folder, **LITTLE) is None
-    assert find(small_data(), "gcn", runs=folder, transform=lambda data: changed(data, x=-data.x), **LITTLE) is None
 
 
 def test_nothing_is_written(tmp_path):
