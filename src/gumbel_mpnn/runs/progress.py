@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gumbel_mpnn.util.errors import counted
@@ -75,7 +76,7 @@ class Monitor:
     def memory(self, size: int) -> None:
         """Training of a group begins: say how much memory it needs, in a stage of one setting."""
         if not (self.stage.name or self.label or self.done):
-            self.say(f"{self.stage.title}: at most {in_bytes(size)} of memory")
+            self.say(f"{self.stage.title}: at most {decimal(size)} of memory")
 
     def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
         """A group continues at an epoch, which is as much work as so many runs: its time is not counted."""
@@ -150,12 +151,3 @@ def in_time(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def in_bytes(count: float) -> str:
-    """A number of bytes in words, such as 1.5 GiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if count < 1024 or unit == "PiB":
-            break
-        count /= 1024
-    return f"{count:,.3g} {unit}" if count < 1000 else f"{count:,.0f} {unit}"

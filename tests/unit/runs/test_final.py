@@ -25,21 +25,23 @@ def strict(text):
 
 
 @pytest.fixture(scope="module")
-def untested(tmp_path_factory):
-    """Runs without a test mask, and the folder of all runs."""
-    runs = tmp_path_factory.mktemp("untested")
-    return quick(changed(small_data(), test_mask=None), runs=runs), runs
+def run():
+    """Runs without a test mask."""
+    return quick(changed(small_data(), test_mask=None))
+
+
+@pytest.fixture(scope="module")
+def tested():
+    """The same runs with one."""
+    return quick()
 
 
 class TestWithoutTestNodes:
-    def test_training_and_validation_are_as_with_them(self, untested):
-        run, _ = untested
-        tested = quick()
+    def test_training_and_validation_are_as_with_them(self, run, tested):
         assert [record.val for record in run.records] == [record.val for record in tested.records]
         assert torch.equal(run.predict_proba(), tested.predict_proba())
 
-    def test_there_is_no_test_result(self, untested):
-        run, _ = untested
+    def test_there_is_no_test_result(self, run):
         assert [record.test for record in run.records] == [None, None]
         assert (run.test.n, run.val.n) == (0, 2)
         assert math.isnan(run.test.mean)
@@ -47,26 +49,22 @@ class TestWithoutTestNodes:
         assert strict(record)["test"] is None
         assert strict(json.dumps(run.to_dict()))["test"] == {"mean": None, "std": None, "stderr": None}
 
-    def test_tables_have_a_dash(self, untested):
-        run, _ = untested
+    def test_tables_have_a_dash(self, run):
         (row,) = strict(run_table([run]).render("json"))
         assert (row["test"], row["std"], row["stderr"]) == (None, None, None)
         assert row["val"] == pytest.approx(run.val.mean)
         assert run_table([run]).render("text").splitlines()[-1].count("–") == 3
 
-    def test_nothing_to_compare(self, untested):
-        run, _ = untested
+    def test_nothing_to_compare(self, run, tested):
         with pytest.raises(UserError, match="these runs have no test results to compare"):
             compare(run.records, run.records)
         with pytest.raises(UserError, match=r"no validation results to compare: .* with validation nodes"):
             compare([replace(run.records[0], val=None)], run.records, "val")
-        tested = quick()
         mixed = [tested.records[0], replace(tested.records[1], test=None)]
         assert compare(mixed, tested.records).n == 1
 
-    def test_scores_need_test_nodes(self, untested):
-        run, _ = untested
-        assert run.scores(small_data()) == [record.test for record in quick().records]
+    def test_scores_need_test_nodes(self, run, tested):
+        assert run.scores(small_data()) == [record.test for record in tested.records]
         with pytest.raises(DataError, match="split 0 of this graph has no test nodes"):
             run.scores(run.data)
 
