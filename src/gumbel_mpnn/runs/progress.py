@@ -1,4 +1,4 @@
-"""Progress of training on standard error: live on a terminal and in a notebook, otherwise a plain line now and then."""
+"""Progress of training on standard error: a live line on a terminal, otherwise a plain line now and then."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Monitor:
 
     def __init__(self, quiet: bool = True, show_test: bool = True) -> None:
         self.quiet, self.show_test, self.label = quiet, show_test, ""
-        # In a notebook too, text is printed as it is.
+        # In a notebook, text is printed as it is.
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
         self.stage, self.missing = Stage(), list[int]()
         self.done, self.found = dict[tuple[int, str], float](), 0.0
