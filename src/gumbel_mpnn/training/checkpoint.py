@@ -11,17 +11,20 @@ import torch
 from torch import Tensor
 
 from gumbel_mpnn.util.errors import unreadable
-from gumbel_mpnn.util.files import CHECKSUM, check_digest, digest, write_atomically
+from gumbel_mpnn.util.files import check_digest, digest, write_atomically
+
+ABOUT = "about"
+"""The one entry of the metadata of a file: a note and a checksum over it and the tensors."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
-    """Write tensors and a JSON note to a safetensors file."""
+    """Write tensors and a JSON note to a safetensors file; the same content gives the same bytes."""
     from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    metadata = {"note": json.dumps(note)} if note is not None else {}
-    metadata[CHECKSUM] = digest(_parts(plain, metadata))
-    write_atomically(path, save(plain, metadata))
+    text = json.dumps(note or {})
+    # A single entry: safetensors writes several in any order.
+    write_atomically(path, save(plain, {ABOUT: json.dumps([text, digest(_parts(plain, text))])}))
 
 
 def load_tensors(
@@ -34,11 +37,11 @@ def load_tensors(
         with path.open("rb"):  # safetensors does not tell a file that may not be opened from a damaged one
             pass
         with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
+            text, checksum = json.loads((file.metadata() or {}).get(ABOUT, "[]"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        check_digest(metadata.pop(CHECKSUM, None), digest(_parts(tensors, metadata)))
-        return tensors, json.loads(metadata.get("note", "{}"))
-    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
+        check_digest(checksum, digest(_parts(tensors, text)))
+        return tensors, json.loads(text)
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, AttributeError) as error:
         raise unreadable(str(path), error, remedy) from None
 
 
@@ -48,13 +51,13 @@ def note_of(path: Path) -> dict[str, Any]:
 
     try:
         with safe_open(path, "pt") as file:
-            return dict(json.loads((file.metadata() or {}).get("note", "{}")))
-    except (SafetensorError, OSError) as error:
+            return dict(json.loads(json.loads(file.metadata()[ABOUT])[0]))
+    except (SafetensorError, OSError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
 
 
-def _parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Iterator[tuple[str, bytes | memoryview]]:
-    yield "note", metadata.get("note", "").encode()
+def _parts(tensors: Mapping[str, Tensor], note: str) -> Iterator[tuple[str, bytes | memoryview]]:
+    yield "note", note.encode()
     for name in sorted(tensors):
         tensor = tensors[name]
         # numpy has no bfloat16
