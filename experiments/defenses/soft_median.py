@@ -79,7 +79,7 @@ def soft_median(x: Tensor, weighted: WeightedGraph, temperature: float) -> Tenso
     apart, own_apart = ((d.clamp(min=0) + SMALLEST).sqrt() for d in (apart, (x - median).square().sum(-1)))
     scale = temperature * math.sqrt(x.shape[-1])
     nearest = _smallest(apart, own_apart, weight, weighted) / scale
-    share = weight * (nearest.index_select(1, graph.arc_target) - apart / scale).clamp(max=0).exp()
+    share = weight * (nearest.index_select(1, graph.edge_index[1]) - apart / scale).clamp(max=0).exp()
     own_share = own_weight * (nearest - own_apart / scale).exp()
     factor = (graph.sum_arcs(weight) + own_weight) / (graph.sum_arcs(share) + own_share)
     return factor[..., None] * (graph.propagate_arcs(x, share) + own_share[..., None] * x)
@@ -89,7 +89,7 @@ def soft_median(x: Tensor, weighted: WeightedGraph, temperature: float) -> Tenso
 def _smallest(apart: Tensor, own: Tensor, weight: Tensor, weighted: WeightedGraph) -> Tensor:
     """Smallest distance of the node itself and of its neighbors with a non-zero weight, [R, N]."""
     present = apart.masked_fill(weight.expand_as(apart) == 0, torch.inf)
-    return own.scatter_reduce(1, weighted.graph.arc_target.expand_as(present), present, "amin")
+    return own.scatter_reduce(1, weighted.graph.edge_index[1].expand_as(present), present, "amin")
 
 
 @torch.no_grad()
@@ -103,7 +103,7 @@ def median_neighbor(x: Tensor, weighted: WeightedGraph) -> Tensor:
         return torch.empty(x.shape, dtype=torch.int64, device=x.device)
     graph, root = weighted.graph, weighted.inverse_root_degree.squeeze(-1)
     loops = torch.arange(nodes, device=x.device)
-    target, source = torch.cat([graph.arc_target, loops]), torch.cat([graph.arcs.col.long(), loops])
+    target, source = torch.cat([graph.edge_index[1], loops]), torch.cat([graph.arcs.col.long(), loops])
     by_rank = x.argsort(dim=1)
     rank = torch.empty_like(by_rank).scatter_(1, by_rank, loops[:, None].expand_as(by_rank))
     # Neighbors sorted by node, then by value: the positions of a node are the same in all channels.

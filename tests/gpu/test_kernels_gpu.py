@@ -245,8 +245,8 @@ def test_layers_of_more_numbers_than_32_bits_count():
     from gumbel_mpnn.nn.kernels.norm import norm_relu_dropout
     from gumbel_mpnn.nn.kernels.replica import fused_dropout
 
-    options = {"norm": "none", "eps": 1e-5, "probability": 0.0, "seeds": seeds, "call": call}
-    y = norm_relu_dropout(x, torch.zeros(1, 1, width, device="cuda"), None, None, None, None, **options)
+    offset = torch.zeros(1, 1, width, device="cuda")
+    y = norm_relu_dropout(x, offset, None, None, None, None, "none", 1e-5, 0.0, seeds, call)
     assert torch.equal(y[:, -16:], x[:, -16:].relu())
     assert torch.equal(y[:, :16], y[:, -16:])
     kept = fused_dropout(x.fill_(1), 0.5, seeds, call)

@@ -19,15 +19,13 @@ from gumbel_mpnn.data.columns import classes_of, warn
 from gumbel_mpnn.data.splits import MASKS, among, check_masks, node_name
 from gumbel_mpnn.graph import (
     check_edges,
-    check_weights,
     contains,
     edge_index_of,
     pair_key,
     pairs_of,
-    says_directed,
     undirected_keys,
 )
-from gumbel_mpnn.graph.pairs import is_whole
+from gumbel_mpnn.graph.pairs import check_weights, is_whole, says_directed
 from gumbel_mpnn.util.errors import DataError, UserError, counted
 from gumbel_mpnn.util.tensors import dense_if_small
 

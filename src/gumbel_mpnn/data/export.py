@@ -18,7 +18,8 @@ from gumbel_mpnn.data.columns import warn
 from gumbel_mpnn.data.networks import LABEL, LABEL_NAMED_BY, METRIC
 from gumbel_mpnn.data.splits import MASKS, by_split
 from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, PARTS, SPLIT
-from gumbel_mpnn.graph import check_edges, edge_index_of, says_directed
+from gumbel_mpnn.graph import check_edges, edge_index_of
+from gumbel_mpnn.graph.pairs import says_directed
 from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.util.files import suffix_of, write_atomically
 

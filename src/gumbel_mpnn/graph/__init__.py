@@ -5,7 +5,6 @@ from gumbel_mpnn.graph.pair_graph import PairGraph, WeightedGraph
 from gumbel_mpnn.graph.pairs import (
     check_candidates,
     check_edges,
-    check_weights,
     contains,
     content_order,
     edge_index_of,
@@ -13,13 +12,11 @@ from gumbel_mpnn.graph.pairs import (
     ordered,
     pair_key,
     pairs_of,
-    says_directed,
     tensor_of,
     undirected_keys,
     without_candidates,
     without_pairs,
 )
-from gumbel_mpnn.graph.partition import partition, subgraphs
 from gumbel_mpnn.graph.products import matmul, sampled_product
 
 __all__ = [
@@ -28,7 +25,6 @@ __all__ = [
     "WeightedGraph",
     "check_candidates",
     "check_edges",
-    "check_weights",
     "contains",
     "content_order",
     "edge_index_of",
@@ -37,10 +33,7 @@ __all__ = [
     "ordered",
     "pair_key",
     "pairs_of",
-    "partition",
     "sampled_product",
-    "says_directed",
-    "subgraphs",
     "tensor_of",
     "undirected_keys",
     "without_candidates",

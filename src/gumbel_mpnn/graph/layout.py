@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -78,12 +78,7 @@ class Side:
         return self if batch == 1 else _tilings.get(self, [self.offsets], lambda: self._tile(batch), batch)
 
     def _tile(self, batch: int) -> Side:
-        rows, positions = self.offsets.numel() - 1, self.index.numel()
-        if batch * max(positions, rows, self.columns) > INT32_MAX:
-            raise UserError(
-                f"{batch} copies of {positions} positions exceed 32-bit indices; use fewer replicas at once"
-            )
-        offsets = torch.cat([_copies(self.offsets[:-1], batch, positions), self.offsets[-1:] * batch])
+        offsets = torch.cat([_copies(self.offsets[:-1], batch, self.index.numel()), self.offsets[-1:] * batch])
         return Side(offsets, _copies(self.index, batch, self.columns), None, batch * self.columns)
 
 
@@ -147,12 +142,7 @@ class SparseLayout:
 
     @cached_property
     def blocks(self) -> Side | None:
-        """The pattern in blocks of rows, each sorted by column, for a tall one with many positions in each, else None.
-
-        For products with the transposed matrix on a CPU: sorted by column alone, every column reads rows from
-        everywhere, which takes several times as long. A block has at least as many rows as there are columns, so that
-        the products of all blocks take no more memory.
-        """
+        """A tall pattern in blocks of rows, each sorted by column, so that a CPU reads rows from nearby; else None."""
         rows, cols = self.shape
         size = max(BLOCK, cols)
         if rows < 4 * BLOCK or self.nnz < 8 * cols * rows / size:
@@ -173,8 +163,7 @@ class SparseLayout:
         """Copy the layout to another device."""
         if self.rowptr.device == torch.device(device):
             return self
-        rowptr, col, colptr = self.rowptr.to(device), self.col.to(device), self.colptr.to(device)
-        return SparseLayout(rowptr, col, colptr, self.row_by_col.to(device), self.to_transposed.to(device))
+        return SparseLayout(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 def _offsets(indices: Tensor, size: int) -> Tensor:

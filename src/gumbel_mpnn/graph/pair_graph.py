@@ -182,12 +182,7 @@ class PairGraph:
     @lasting_property
     def edge_index(self) -> Tensor:
         """int64 [2, A], source and target of every arc, in PyG's format."""
-        return torch.stack([self.arcs.col.long(), self.arc_target])
-
-    @lasting_property
-    def arc_target(self) -> Tensor:
-        """int64 [A], the target of every arc."""
-        return self.arcs.row.long()
+        return torch.stack([self.arcs.col, self.arcs.row]).long()
 
     @lasting_property
     def pairs(self) -> SparseLayout:
@@ -338,7 +333,7 @@ class WeightedGraph:
     def symmetric_arc_weight(self) -> Tensor:
         """GCN's normalized weight of every arc, [B, A]: divided by the square roots of the degrees of both nodes."""
         root = self.inverse_root_degree.squeeze(-1)
-        return self.arc_weight * root[:, self.graph.arc_target] * root[:, self.graph.arcs.col]
+        return self.arc_weight * root[:, self.graph.arcs.row] * root[:, self.graph.arcs.col]
 
     def symmetric(self, x: Tensor) -> Tensor:
         """GCN's D^-½ (A + I) D^-½ x, [B, N, D] → [B, N, D]."""
@@ -348,11 +343,7 @@ class WeightedGraph:
         return torch.addcmul(neighbors, x, self.inverse_root_degree.square())
 
     def attend(self, x: Tensor, target: Tensor, source: Tensor, negative_slope: float) -> Tensor:
-        """GAT's attention-weighted average over neighbors and the node itself, [B, N, D] → [B, N, D].
-
-        Features are the concatenation of all heads. The score of an arc is the leaky ReLU of the sum of `target` and
-        `source` [B, heads, N] at its ends; its weight multiplies its attention coefficient before normalization.
-        """
+        """GAT's average over neighbors and the node itself, by `attention` and `averages`, [B, N, D] → [B, N, D]."""
         weight = self.arc_weight.view(self.batch, self.graph.num_arcs)
         scores = target.flatten(0, 1), source.flatten(0, 1)
         share, own_share = attention(self.graph.arcs, weight, *scores, negative_slope)

@@ -5,9 +5,8 @@ Let S be a sparsity pattern, a set of positions `(row, col)`. Two products have 
     matmul(layout, values, x)[b, i]      = Σ_{(i, j) in S} values[b, ij] · x[b, j]
     sampled_product(layout, a, c)[b, ij] = a[b, i] · c[b, j]            for (i, j) in S
 
-The gradient of the first with respect to `values` is the second, and the gradients of the second are of the form of the
-first. No array of size |S| × width is built: the pattern is stored as CSR and CSC, sorted once. The product of a graph
-convolution and GAT's attention are built on them.
+Their gradients are of the same two forms. No array of size |S| × width is built: the pattern is stored as CSR and CSC,
+sorted once. The product of a graph convolution and GAT's attention are built on them.
 """
 
 from __future__ import annotations
@@ -209,8 +208,7 @@ def sample(layout: SparseLayout, a: Tensor, b: Tensor) -> Tensor:
         return a.new_zeros(batch, layout.nnz)
     if kernels := _kernels(a):
         return kernels.walk(layout.by_row, b, own=a).samples  # type: ignore[no-any-return]
-    tiles = layout.by_row.tiled(batch)
-    return _sampled(tiles.offsets, tiles.index, tiles.columns, a, b).view(batch, layout.nnz)
+    return _sampled(layout.by_row.tiled(batch), a, b).view(batch, layout.nnz)
 
 
 def row_products(a: Tensor, b: Tensor) -> Tensor:
@@ -219,15 +217,14 @@ def row_products(a: Tensor, b: Tensor) -> Tensor:
     if not a.numel():
         return a.new_zeros(a.shape[:2])
     diagonal = torch.arange(rows + 1, dtype=torch.int32, device=a.device)
-    return _sampled(diagonal, diagonal[:-1], rows, a, b).view(a.shape[:2])
+    return _sampled(Side(diagonal, diagonal[:-1], None, rows), a, b).view(a.shape[:2])
 
 
-def _sampled(rowptr: Tensor, col: Tensor, columns: int, a: Tensor, b: Tensor) -> Tensor:
-    """Dot products of rows of a and b [B, N, D] at the positions of a CSR pattern of all batches, [nnz]."""
-    values, width = a.new_zeros(col.numel()), a.shape[2]
-    matrix = _csr(rowptr, col, values, columns)
-    left, right = a.reshape(-1, width), b.reshape(-1, width)
-    torch.sparse.sampled_addmm(matrix, left, right.t(), beta=0.0, out=matrix)
+def _sampled(tiles: Side, a: Tensor, b: Tensor) -> Tensor:
+    """Dot products of rows of a and b [B, N, D] at the positions of a pattern of all batches, [nnz]."""
+    values, width = a.new_zeros(tiles.index.numel()), a.shape[2]
+    matrix = _csr(tiles.offsets, tiles.index, values, tiles.columns)
+    torch.sparse.sampled_addmm(matrix, a.reshape(-1, width), b.reshape(-1, width).t(), beta=0.0, out=matrix)
     return values  # not `matrix.values()`, on which torch.compile fails
 
 

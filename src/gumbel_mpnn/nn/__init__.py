@@ -15,7 +15,7 @@ from gumbel_mpnn.nn.backbones import (
 from gumbel_mpnn.nn.convs import GCNConv
 from gumbel_mpnn.nn.features import Features, SparseFeatures, as_features
 from gumbel_mpnn.nn.layers import linear_sum
-from gumbel_mpnn.nn.replica import ReplicaRNG, derive_seed
+from gumbel_mpnn.nn.replica import ReplicaRNG
 
 __all__ = [
     "APPNP",
@@ -32,7 +32,6 @@ __all__ = [
     "TrainableModel",
     "as_features",
     "backbones",
-    "derive_seed",
     "linear_sum",
     "models",
 ]

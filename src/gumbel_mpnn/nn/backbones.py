@@ -351,7 +351,7 @@ class BackboneModel(TrainableModel):
         known = {*NEEDED, *OF_REPLICAS, *of_backbone}
         for option in options:
             if option not in known:
-                near = did_you_mean(option, {*known, *_arguments(type(self)), *self.more_options})
+                near = did_you_mean(option, {*known, *inspect.signature(type(self)).parameters, *self.more_options})
                 raise UserError(f"{owner} has no option {option!r}: {near}")
         if isinstance(backbone, str):
             if missing := [name for name in NEEDED if name not in options]:
@@ -385,8 +385,3 @@ class BackboneModel(TrainableModel):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backbone})"
-
-
-def _arguments(model: type[nn.Module]) -> set[str]:
-    """Names of the arguments of a model and its base classes."""
-    return {name for cls in model.__mro__[:-1] for name in inspect.signature(cls).parameters}

@@ -151,10 +151,7 @@ class GATConv(Conv):
 
 
 def _sends_output(x: Features, linear: Linear) -> bool:
-    """Whether to send x W along the arcs instead of x: if it is narrower, or if x is sparse.
-
-    Both give the same result because `linear` has no bias.
-    """
+    """Whether to send x W along the arcs instead of x: if it is narrower, or if x is sparse; W has no bias."""
     _, fan_in, fan_out = linear.weight.shape
     return isinstance(x, SparseFeatures) or fan_in > fan_out
 

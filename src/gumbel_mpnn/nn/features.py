@@ -101,10 +101,7 @@ class Standardize(nn.Module):
 
 
 def column_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (of the population) of each column of `x` [N, F], float64 [F].
-
-    The standard deviation of a constant column is given as 1, so that the column is only centered.
-    """
+    """Mean and standard deviation (of the population, 1 for a constant column) of each column of `x`, float64 [F]."""
     x = x.double()
     constant = (x == x[:1]).all(0)
     std = x.std(0, correction=0)
@@ -147,12 +144,12 @@ def features_of(data: Data, in_channels: int, dtype: torch.dtype) -> Features:
         return x
     if given.requires_grad or given.is_inference() or given.dtype != dtype:
         return x
-    found = _sparse.get(given, [given], lambda: _if_sparse(as_features(given)))
-    return x if found is None else found
 
+    def converted() -> SparseFeatures | None:  # not a tensor, which would keep itself alive
+        found = as_features(given)
+        return found if isinstance(found, SparseFeatures) else None
 
-def _if_sparse(x: Features) -> SparseFeatures | None:
-    return x if isinstance(x, SparseFeatures) else None  # a cached tensor would keep itself alive
+    return _sparse.get(given, [given], converted) or x
 
 
 def check_features(x: object, in_channels: int, dtype: torch.dtype) -> Features:

@@ -204,9 +204,8 @@ def activate(x: Tensor, bias: Tensor, norm: nn.Module, probability: float, rng: 
             norm.track(mean + bias.detach(), var, x.shape[1])
         rstd = (var + EPSILON).rsqrt()
     call = rng.next_call() if probability else rng.seeds
-    out: Tensor = kernels.norm_relu_dropout(
-        x, bias, weight, shift, mean, rstd, norm=kind, eps=EPSILON, probability=probability, seeds=rng.seeds, call=call
-    )
+    affine, random = (weight, shift, mean, rstd), (probability, rng.seeds, call)
+    out: Tensor = kernels.norm_relu_dropout(x, bias, *affine, kind, EPSILON, *random)
     return out
 
 
@@ -260,10 +259,7 @@ def dropout_features(x: Features, probability: float, rng: ReplicaRNG) -> Featur
 
 
 def cross_entropy(logits: Tensor, y: Tensor, mask: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy over the nodes in each replica's mask: [R, N, C], [N], [R, N] → [R].
-
-    With a `weight` of every node, [R, N], it is the weighted mean.
-    """
+    """Mean cross-entropy, weighted on demand, over the nodes of each replica's mask: [R, N, C], [N], [R, N] → [R]."""
     labels = y.clamp(min=0).expand(logits.shape[:2])  # no mask contains an unlabelled node
     each = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
     counted = mask if weight is None else mask * weight

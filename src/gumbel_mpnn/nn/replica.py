@@ -1,14 +1,12 @@
 """Random numbers and operations whose result for one replica does not depend on the other replicas, to the last bit.
 
 torch, MKL and cuBLAS choose how to compute by the shape of the whole array: a batched product by the number of its
-matrices and by where they lie in memory, a sum by the number of results, a sigmoid by where the array ends. The last
-bits differ, and training multiplies the difference. Here every replica is computed as if it were alone, and draws from
-a stream of its own. All other operations of a training step treat every replica alike already, which
-`tests/contracts/test_same_seed.py` and `tests/gpu/test_same_seed_gpu.py` check.
+matrices and by where they lie in memory, a sum by the number of results, a sigmoid by where the array ends. Here every
+replica is computed as if it were alone, and draws from a stream of its own. All other operations of a training step
+treat every replica alike already, as the tests test_same_seed check.
 
-On a CPU, a product is cut into blocks of nodes, and each block of each replica is computed by one thread. Threads share
-the blocks, not a product, for which they would wait for each other, and their number does not change a bit of a
-product. On a GPU, the products of some replicas are computed at once, on streams of their own.
+On a CPU, threads share blocks of nodes of all replicas, not a product, for which they would wait for each other; their
+number does not change a bit. On a GPU, the products of some replicas are computed at once, on streams of their own.
 """
 
 from __future__ import annotations
@@ -335,11 +333,7 @@ def _aligned(matrix: Tensor) -> Tensor:
 
 
 def one_thread_each(compute: Callable[..., None], jobs: Sequence[tuple[Any, ...]], work: int) -> None:
-    """Call `compute(*job)` for every job, without gradients, in several threads at once.
-
-    `compute` writes its result into one of its arguments. `work` is the number of multiplications of all calls; a
-    little work is not shared.
-    """
+    """Call `compute(*job)` for every job, without gradients, in several threads if `work` (multiplications) is much."""
     threads = torch.get_num_threads()
     waiting = iter(jobs)  # all threads take from it; `next` is atomic
     inference = torch.is_inference_mode_enabled()

@@ -395,6 +395,6 @@ def common_neighbors(graph: PairGraph) -> Tensor:
     If edges have weights, an edge counts as its weight, at most 1.
     """
     given = graph.is_original[graph.arc_pair]
-    arcs = torch.stack([graph.arc_target[given], graph.arcs.col[given].long()])  # sorted
+    arcs = graph.edge_index[:, given].flip(0)  # sorted
     weight = None if graph.pair_weight is None else graph.pair_weight.clamp(max=1)[graph.arc_pair[given]]
     return count_common(arcs, graph.num_nodes, graph.pair_index, weight)

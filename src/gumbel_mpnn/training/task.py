@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.splits import by_split, with_all_masks
-from gumbel_mpnn.graph import PairGraph, partition, subgraphs
-from gumbel_mpnn.graph.partition import Subgraph
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.partition import Subgraph, partition, subgraphs
 from gumbel_mpnn.nn import SparseFeatures, as_features
 from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training.metrics import metric_of

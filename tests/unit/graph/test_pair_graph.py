@@ -29,7 +29,7 @@ def test_undirected_pairs_and_arcs_worked_by_hand(star):
     assert star.pair_index.tolist() == [[0, 1, 1], [1, 2, 3]]
     assert star.arcs.rowptr.tolist() == [0, 1, 4, 5, 6, 6]
     assert star.arcs.col.tolist() == [1, 0, 2, 3, 1, 1]
-    assert star.arc_target.tolist() == [0, 1, 1, 1, 2, 3]
+    assert star.edge_index[1].tolist() == [0, 1, 1, 1, 2, 3]
     assert star.arc_pair.tolist() == [0, 0, 1, 2, 1, 2]
     assert star.pair_arcs.tolist() == [[1, 4, 5], [0, 2, 3]]
     assert star.is_original.tolist() == [True, True, True]
@@ -41,7 +41,7 @@ def test_directed_pairs_and_arcs_worked_by_hand(arrows):
     assert arrows.pair_index.tolist() == [[0, 1, 2, 3], [1, 0, 1, 1]]
     assert arrows.arcs.rowptr.tolist() == [0, 1, 4, 4, 4, 4]
     assert arrows.arcs.col.tolist() == [1, 0, 2, 3]
-    assert arrows.arc_target.tolist() == [0, 1, 1, 1]
+    assert arrows.edge_index[1].tolist() == [0, 1, 1, 1]
     assert arrows.arc_pair.tolist() == [1, 0, 2, 3]
     assert arrows.pair_arcs.tolist() == [[1, 0, 2, 3]]
     assert (arrows.num_pairs, arrows.num_arcs, arrows.undirected) == (4, 4, False)
@@ -55,7 +55,7 @@ def test_arcs_and_pairs_point_at_each_other(undirected):
     for arcs, (source, target) in zip(graph.pair_arcs, (graph.pair_index, graph.pair_index.flip(0)), strict=False):
         assert torch.equal(graph.arc_pair[arcs], torch.arange(graph.num_pairs))
         assert torch.equal(graph.arcs.col[arcs].long(), source)
-        assert torch.equal(graph.arc_target[arcs], target)
+        assert torch.equal(graph.edge_index[1][arcs], target)
 
 
 def test_the_order_and_direction_of_the_edges_do_not_matter(star):
@@ -300,7 +300,7 @@ def test_of_keeps_nothing_of_weights_that_came_to_be_learned():
     assert data.edge_weight.grad is not None
 
 
-@pytest.mark.parametrize("name", ["edge_index", "arc_target", "pairs"])
+@pytest.mark.parametrize("name", ["edge_index", "pairs"])
 def test_a_look_in_inference_mode_leaves_a_graph_to_train_with(name):
     data = Data(edge_index=STAR.clone(), num_nodes=5)
     with torch.inference_mode():

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumbel_mpnn.graph import PairGraph, partition, subgraphs
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.partition import partition, subgraphs
 from gumbel_mpnn.util.errors import UserError
 from helpers import edges, random_edges
 

@@ -70,16 +70,6 @@ def test_a_few_tilings_are_kept_and_one_copy_is_the_pattern_itself(layout):
     assert side.tiled(2) is not first[2]
 
 
-@pytest.mark.parametrize(("batch", "fits"), [(2, True), (3, False)])
-def test_more_copies_than_32_bits_can_count_are_refused(layout, monkeypatch, batch, fits):
-    monkeypatch.setattr(layout_module, "INT32_MAX", 14)
-    if fits:
-        assert layout.by_row.tiled(batch).index.numel() == 10
-    else:
-        with pytest.raises(UserError, match="3 copies of 5 positions exceed 32-bit indices; use fewer replicas"):
-            layout.by_row.tiled(batch)
-
-
 def test_more_positions_than_32_bits_can_count_are_refused(monkeypatch):
     monkeypatch.setattr(layout_module, "INT32_MAX", 4)
     place = torch.arange(5)

@@ -126,9 +126,7 @@ def fused(x, offset, weight, bias, norm, probability=0.0, seeds=SEEDS):
     if norm == "batch":
         mean, var = triton_norm.batch_moments(x.detach())
         rstd = (var + EPS).rsqrt()
-    return triton_norm.norm_relu_dropout(
-        x, offset, weight, bias, mean, rstd, norm=norm, eps=EPS, probability=probability, seeds=seeds, call=call(1)
-    )
+    return triton_norm.norm_relu_dropout(x, offset, weight, bias, mean, rstd, norm, EPS, probability, seeds, call(1))
 
 
 def inputs(nodes, width, dtype=torch.float32):

@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
-from gumbel_mpnn.nn import ReplicaRNG, derive_seed
-from gumbel_mpnn.nn.replica import LITTLE, one_thread_each
+from gumbel_mpnn.nn import ReplicaRNG
+from gumbel_mpnn.nn.replica import LITTLE, derive_seed, one_thread_each
 
 SEEDS = [3, 5, 8]
 

@@ -87,7 +87,6 @@ def _chunk_moments(
     """Mean and sum of squared deviations of a chunk of nodes.
 
     The mean of the first NEAR nodes is subtracted from all values before they are summed, so that few digits are lost.
-    If it is far from the mean of the chunk, these nodes contribute to the variance in the ratio NEAR to CHUNK.
     """
     chunk, replica, channel = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
     there = channel < width
@@ -197,6 +196,11 @@ def batch_moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _NormReluDropout(torch.autograd.Function):
+    """dropout(relu(norm(x + offset))) for x [R, N, D]; `offset`, `weight`, `bias`, `mean` and `rstd` are [R, 1, D].
+
+    `mean` and `rstd` are given for batch norm only: statistics of x without the offset, which has no effect then.
+    """
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, offset: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
@@ -243,17 +247,7 @@ class _NormReluDropout(torch.autograd.Function):
         return out, torch.zeros_like(offset), grad_weight, grad_bias, *[None] * 7
 
 
-def norm_relu_dropout(
-    x: Tensor, offset: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, rstd: Tensor | None,
-    *, norm: str, eps: float, probability: float, seeds: Tensor, call: Tensor,
-) -> Tensor:  # fmt: skip
-    """dropout(relu(norm(x + offset))) for x [R, N, D]; `offset`, `weight`, `bias`, `mean` and `rstd` are [R, 1, D].
-
-    `mean` and `rstd` are given for batch norm only. They are statistics of x without the offset, which has no effect
-    then.
-    """
-    out: Tensor = _NormReluDropout.apply(x, offset, weight, bias, mean, rstd, norm, eps, probability, seeds, call)
-    return out
+norm_relu_dropout = _NormReluDropout.apply
 
 
 def _sums_for(x: Tensor, *shape: int) -> Tensor:
