@@ -52,44 +52,44 @@ class TestRungs:
         assert "auto" not in preset_families()
 
 
-class TestRun:
-    def test_is_that_of_the_chosen_rung(self, tmp_path):
-        run = quick(runs=tmp_path)
-        chosen = next(rung for rung in read_rungs() if rung.name == run.choice.chosen)
-        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
-        assert run.settings == alone.settings
-        assert [record.val for record in run.records] == [record.val for record in alone.records]
-        assert torch.equal(run.predict_proba(), alone.predict_proba())
-        assert run.choice.chosen in repr(run.to_dict()["choice"])
-        loaded = load_run(run.folder.path, data=small_data())
-        assert loaded.choice == run.choice
-        assert torch.equal(loaded.predict_proba(), run.predict_proba())
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    return quick(runs=tmp_path_factory.mktemp("runs"))
 
-    def test_the_learned_graph_is_the_given_one_if_a_plain_rung_is_chosen(self, tmp_path):
-        run = quick(runs=tmp_path)
-        plain = dataclasses.replace(run.rungs["gcn"], choice=run.choice)
-        graph = plain.rewire()
+
+class TestRun:
+    def test_is_that_of_the_chosen_rung(self, ran):
+        chosen = next(rung for rung in read_rungs() if rung.name == ran.choice.chosen)
+        alone = fit(small_data(), chosen.model, preset=None, settings=chosen.tables, **FAST)
+        assert ran.settings == alone.settings
+        assert [record.val for record in ran.records] == [record.val for record in alone.records]
+        assert torch.equal(ran.predict_proba(), alone.predict_proba())
+        assert ran.choice.chosen in repr(ran.to_dict()["choice"])
+
+    def test_is_found_again_and_nothing_is_trained_twice(self, ran, no_training):
+        no_training()
+        assert quick(runs=ran.folder.path.parents[3]).choice == ran.choice
+        assert read_choices(ran.folder.path) == [ran.choice]
+        loaded = load_run(ran.folder.path, data=small_data())
+        assert loaded.choice == ran.choice
+        assert torch.equal(loaded.predict_proba(), ran.predict_proba())
+
+    def test_the_learned_graph_is_the_given_one_if_a_plain_rung_is_chosen(self, ran):
+        graph = dataclasses.replace(ran.rungs["gcn"], choice=ran.choice).rewire()
         pairs = {(i, j) for i, j in small_data().edge_index.t().tolist() if i != j}
         assert set(map(tuple, graph.edge_index.t().tolist())) == pairs | {(j, i) for i, j in pairs}
         assert graph.edge_origin.all()
         assert (graph.edge_probability == 1).all()
         with pytest.raises(UserError, match="model 'gcn' does not rewire the graph"):
-            run.rungs["gcn"].rewire()
+            ran.rungs["gcn"].rewire()
 
-    def test_every_rung_has_its_validation_value(self):
-        run = quick()
-        best = max(run.choice.rungs, key=lambda rung: rung.val)
+    def test_every_rung_has_its_validation_value(self, ran):
+        best = max(ran.choice.rungs, key=lambda rung: rung.val)
         assert best.rank == 1
-        assert all(rung.behind == pytest.approx(best.val - rung.val) for rung in run.choice.rungs)
-        plain = [rung for rung in run.choice.rungs if rung.plain]
-        assert run.choice.best_plain == max(plain, key=lambda rung: rung.val).name
-        assert run.choice.gain == pytest.approx(vals(run)[run.choice.chosen] - vals(run)[run.choice.best_plain])
-
-    def test_is_found_again_and_nothing_is_trained_twice(self, tmp_path, no_training):
-        run = quick(runs=tmp_path)
-        no_training()
-        assert quick(runs=tmp_path).choice == run.choice
-        assert read_choices(run.folder.path) == [run.choice]
+        assert all(rung.behind == pytest.approx(best.val - rung.val) for rung in ran.choice.rungs)
+        plain = [rung for rung in ran.choice.rungs if rung.plain]
+        assert ran.choice.best_plain == max(plain, key=lambda rung: rung.val).name
+        assert ran.choice.gain == pytest.approx(vals(ran)[ran.choice.chosen] - vals(ran)[ran.choice.best_plain])
 
     def test_choices_of_other_splits_and_ladders_lie_beside(self, tmp_path):
         both, first = quick(runs=tmp_path), quick(runs=tmp_path, splits=[0])
@@ -131,12 +131,9 @@ class TestRun:
         for Stop.at in (("round 1 of 3", 5), ("round 2 of 3", 3), ("round 3 of 3", 0)):
             with pytest.raises(KeyboardInterrupt):
                 fit_auto(spec, Session(tmp_path, monitor=Stop()))
-        assert quick(data, runs=tmp_path).choice == quick(data).choice
-
-    def test_weak_rungs_are_stopped_early(self, tmp_path):
-        data = changed(small_data(nodes=60), train_mask=None, val_mask=None, test_mask=None)
         run = quick(data, runs=tmp_path)
-        counts = {rung.name: rung.runs for rung in run.choice.rungs}
+        assert run.choice == quick(data).choice
+        counts = {rung.name: rung.runs for rung in run.choice.rungs}  # weak rungs are stopped early
         assert set(counts.values()) == {3, 5, 10}
         assert counts[run.choice.chosen] == counts[run.choice.best_plain] == 10
         assert sum(counts.values()) == len(list(find_records(tmp_path)))
@@ -263,8 +260,8 @@ def test_the_default_model(dataset, model):
 
 
 class TestSeveralProcesses:
-    def test_they_choose_as_one_does(self, tmp_path):
-        assert quick(runs=tmp_path, workers=2).choice == quick().choice
+    def test_they_choose_as_one_does(self, tmp_path, ran):
+        assert quick(runs=tmp_path, workers=2).choice == ran.choice
 
     def test_one_for_each_thread_by_default(self, monkeypatch):
         spec = AutoSpec.of(small_data())
