@@ -62,8 +62,7 @@ class FeatureColumn:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FeatureColumn:
         """Convert from the result of `to_dict`."""
-        categories = values["categories"]
-        return cls(str(values["name"]), None if categories is None else tuple(categories))
+        return cls(values["name"], values["categories"] and tuple(values["categories"]))
 
 
 Wanted = Sequence[str] | Sequence[FeatureColumn] | Literal[False] | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -236,7 +235,7 @@ def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
         protocols=tuple(dict.fromkeys((*entry["protocols"], *RANDOM_PROTOCOLS))),  # without duplicates, in order
         source=entry["source"],
         licence=entry["licence"],
-        read=partial(_generated, entry) if "generator" in entry else _READERS[entry.get("reader", "npz")],
+        read=_reader(entry),
         files=files,
         split_files=_files(entry, "split_files", entry.get("splits_url")),
         directed_files=directed_files,
@@ -253,8 +252,10 @@ def _files(entry: Mapping[str, Any], table: str, url: str | None = None) -> tupl
     )
 
 
-def _generated(entry: Mapping[str, Any], _: Sequence[Path]) -> Data:
-    return _GENERATORS[entry["generator"]](**entry.get("options", {}))
+def _reader(entry: Mapping[str, Any]) -> Callable[[Sequence[Path]], Data]:
+    if "generator" in entry:
+        return lambda _: _GENERATORS[entry["generator"]](**entry.get("options", {}))
+    return _READERS[entry.get("reader", "npz")]
 
 
 specs: dict[str, DatasetSpec] = {

@@ -159,26 +159,23 @@ class HostileEdges:
 
 
 def _attack(data: Data, split: int) -> tuple[IntArray, IntArray]:
-    """The attacked nodes, and their hostile edges [2, K] from the far ends to these nodes."""
+    """The attacked nodes, and their hostile edges [2, K] from the far ends to these nodes.
+
+    Attacked are the validation nodes with most edges, and the one with most of each class that would be left out.
+    """
     train, val = (by_split(data[name])[:, split].cpu().numpy().nonzero()[0] for name in ("train_mask", "val_mask"))
     walk, degree = _walk(data)
-    y = data.y.cpu().numpy()
-    targets = _targets(val[degree[val] > 0], degree, y, math.ceil(SHARE * len(val)))
-    if not len(targets):
+    y, nodes = data.y.cpu().numpy(), val[degree[val] > 0]
+    if not len(nodes):
         raise DataError("no validation node has an edge, so that none can get hostile ones")
+    nodes = nodes[np.argsort(-degree[nodes], kind="stable")]
+    chosen = np.arange(len(nodes)) < min(math.ceil(SHARE * len(val)), MOST_TARGETS)
+    chosen[np.unique(y[nodes], return_index=True)[1]] = True
+    targets = nodes[chosen]
     arcs = _hostile(y, walk, degree, targets, *_attacker(data, walk, train))
     if not arcs.shape[1]:
         raise DataError("all nodes are joined already, so that there is no room for hostile edges")
     return targets, arcs
-
-
-def _targets(nodes: IntArray, degree: FloatArray, y: IntArray, count: int) -> IntArray:
-    """The nodes with most edges, and the one with most of each class that would be left out."""
-    ordered = nodes[np.argsort(-degree[nodes], kind="stable")]
-    chosen = np.zeros(len(ordered), dtype=bool)
-    chosen[: min(count, MOST_TARGETS)] = True
-    chosen[np.unique(y[ordered], return_index=True)[1]] = True
-    return ordered[chosen]
 
 
 def _walk(data: Data) -> tuple[Any, FloatArray]:
