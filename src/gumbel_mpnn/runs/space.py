@@ -54,13 +54,13 @@ def read_space(space: Tables | str | Path | None) -> Tables | None:
 def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
     """The space to search around `spec`, checked: what the user gives, or the default space."""
     space = default_space(spec, job) if given is None else read_tables(given, flat(spec.settings.to_dict()))
-    values = {name: [each["low"], each["high"]] if isinstance(each, dict) else each for name, each in space.items()}
-    values = {name: values[name] for name in searched(space)}
     for name in WHAT_IS_COMPARED:
-        if name in values:
+        if name in searched(space):
             raise UserError(f"a search compares settings on one graph, by one metric: give {name} one value")
-    task, first = Task.of(job.data, job.settings.data, "cpu"), {name: each[0] for name, each in values.items()}
-    for name, each in values.items():  # what is not allowed is reported before anything is trained
+    several = searched(space).items()
+    tried = {name: [each["low"], each["high"]] if isinstance(each, dict) else each for name, each in several}
+    task, first = Task.of(job.data, job.settings.data, "cpu"), {name: each[0] for name, each in tried.items()}
+    for name, each in tried.items():  # what is not allowed is reported before anything is trained
         for value in each:
             settings = spec.laid_over(tables_of(space, draw(FixedTrial({**first, name: value}), space))).settings
             outline_model(settings, task)
