@@ -30,8 +30,8 @@ from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.runs.store import read_learned, read_record
 from gumbel_mpnn.runs.training_data import DataFacts
 from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
-from gumbel_mpnn.training.checkpoint import load_tensors
 from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.files import load_tensors
 from helpers import small_data
 
 SECONDS = 20

@@ -23,7 +23,16 @@ from filelock import FileLock
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError, unreadable
-from gumbel_mpnn.util.files import json_with_checksum, lines_with_checksum, read_json, read_lines, write_atomically
+from gumbel_mpnn.util.files import (
+    json_with_checksum,
+    lines_with_checksum,
+    load_tensors,
+    note_of,
+    read_json,
+    read_lines,
+    save_tensors,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -185,8 +194,6 @@ class SettingFolder:
 
         The probabilities of the outcome of a model that rewires belong to the pairs of `graph`.
         """
-        from gumbel_mpnn.training.checkpoint import save_tensors
-
         folder = self.folder(outcome.replica)
         for left_over in folder.glob(".*.*"):  # files that a killed process has not finished
             left_over.unlink(missing_ok=True)
@@ -220,8 +227,6 @@ class SettingFolder:
 
     def state(self, replica: Replica) -> dict[str, Tensor]:
         """Read the parameters of a finished run, [1, ...]."""
-        from gumbel_mpnn.training.checkpoint import load_tensors
-
         return load_tensors(self.file(replica, MODEL), AGAIN)[0]
 
     def learned(self, replicas: Iterable[Replica]) -> Learned:
@@ -263,8 +268,6 @@ class SettingFolder:
 
     def begun(self) -> Iterator[list[Replica]]:
         """Groups of replicas that have a checkpoint."""
-        from gumbel_mpnn.training.checkpoint import note_of
-
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
             with suppress(DataError, ValueError, TypeError, AttributeError):  # training reports what is damaged
                 group = [Replica.parse(name) for name in note_of(path).get("replicas", ())]
@@ -321,7 +324,6 @@ def read_learned(files: Sequence[Path]) -> Learned:
     import torch
 
     from gumbel_mpnn.graph import PairGraph
-    from gumbel_mpnn.training.checkpoint import load_tensors
 
     first, about = load_tensors(files[0], AGAIN)
     probability = torch.empty(len(files), first["pairs"].shape[1])

@@ -24,11 +24,10 @@ from gumbel_mpnn.training.build import (
     seen_by,
 )
 from gumbel_mpnn.training.captured import MOST_LOSS, Adam, BestStates, Replay
-from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.training.metrics import metrics
 from gumbel_mpnn.training.task import Batch, Task, balanced
 from gumbel_mpnn.util.errors import DamagedError, DataError, DataWarning, DivergedError
-from gumbel_mpnn.util.files import none_if_nan
+from gumbel_mpnn.util.files import load_tensors, none_if_nan, save_tensors
 
 REPORT_SECONDS = 0.2
 CHECKPOINT_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""The one writer of files, JSON with checksums, and the paths of files and folders."""
+"""The one writer of files, JSON and tensors with checksums, and the paths of files and folders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.errors import UserError, unreadable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHECKSUM = "checksum"
 """Name of the checksum in a JSON object, in the last line of a file of lines, in an npz file and in metadata."""
+ABOUT = "about"
+"""The one entry of the metadata of a file of tensors: a note and a checksum over it and the tensors."""
 STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
@@ -192,3 +197,52 @@ def _parse(content: bytes) -> dict[str, Any]:
 
 def _digest_of_json(values: Mapping[str, Any]) -> str:
     return digest([("json", json.dumps(values, sort_keys=True).encode())])
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
+    """Write tensors and a JSON note to a safetensors file; the same content gives the same bytes."""
+    from safetensors.torch import save
+
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(note or {})
+    # A single entry: safetensors writes several in any order.
+    write_atomically(path, save(plain, {ABOUT: json.dumps([text, digest(_parts(plain, text))])}))
+
+
+def load_tensors(
+    path: Path, remedy: str = "delete it to train this run again"
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a file of `save_tensors`; `remedy` is the end of the error message if this fails."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with path.open("rb"):  # safetensors does not tell a file that may not be opened from a damaged one
+            pass
+        with safe_open(path, "pt") as file:
+            text, checksum = json.loads((file.metadata() or {}).get(ABOUT, "[]"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        check_digest(checksum, digest(_parts(tensors, text)))
+        return tensors, json.loads(text)
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+        raise unreadable(str(path), error, remedy) from None
+
+
+def note_of(path: Path) -> dict[str, Any]:
+    """Note of a file of `save_tensors`, without its tensors; raises a `ValueError` if it is damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            return dict(json.loads(json.loads(file.metadata()[ABOUT])[0]))
+    except (SafetensorError, OSError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _parts(tensors: Mapping[str, Tensor], note: str) -> Iterator[tuple[str, bytes | memoryview]]:
+    import torch
+
+    yield "note", note.encode()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        # numpy has no bfloat16
+        yield f"{name} {tensor.dtype} {list(tensor.shape)}", tensor.flatten().view(torch.uint8).numpy().data

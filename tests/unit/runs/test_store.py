@@ -15,8 +15,8 @@ from gumbel_mpnn.runs.session import OpenJob, Session
 from gumbel_mpnn.runs.spec import Job
 from gumbel_mpnn.runs.store import Record, SettingFolder, find_records, read_record
 from gumbel_mpnn.training import train
-from gumbel_mpnn.training.checkpoint import save_tensors
 from gumbel_mpnn.util.errors import DataError, DivergedError
+from gumbel_mpnn.util.files import save_tensors
 from helpers import fresh_processes, make_settings, make_task, replicas, small_data
 from quick_fit import quick
 

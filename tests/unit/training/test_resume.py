@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gumbel_mpnn.training import metrics, train, trainer
-from gumbel_mpnn.training.checkpoint import load_tensors, save_tensors
 from gumbel_mpnn.util.errors import DataError, DataWarning
+from gumbel_mpnn.util.files import load_tensors, save_tensors
 from helpers import make_settings, make_task, numbers, replicas
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
