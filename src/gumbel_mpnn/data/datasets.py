@@ -25,7 +25,7 @@ from gumbel_mpnn.data.public_files import (
 )
 from gumbel_mpnn.data.splits import FINAL_PROTOCOLS, MASKS, PROTOCOLS, RANDOM_PROTOCOLS, random_masks, set_masks
 from gumbel_mpnn.data.tasks import bottleneck, demo_graph, leaf_count
-from gumbel_mpnn.graph import check_edges, undirected_keys
+from gumbel_mpnn.graph import undirected_keys
 from gumbel_mpnn.settings.registry import normal_name
 from gumbel_mpnn.util.errors import DataError, UserError, check_whole, unknown_name
 
@@ -186,7 +186,6 @@ def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: b
 
 def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
     num_nodes = len(data.y)
-    check_edges(data.edge_index, num_nodes=num_nodes)
     num_edges, num_classes = len(undirected_keys(data.edge_index, num_nodes)), len(data.y[data.y >= 0].unique())
     num_features = data.num_features if features else spec.num_features
     found = num_nodes, num_edges, num_features, num_classes

@@ -113,14 +113,13 @@ def graph_of(arrays: Arrays, path: object) -> Data:
     y = torch.from_numpy(integers(arrays, "node_labels", path)) if "node_labels" in arrays else None
     if y is not None and (y < -1).any():
         raise DataError(f"{path}: labels are from -1, which means unknown, not {int(y.min())}")
-    if y is not None or x is not None:
-        num_nodes = len(y) if y is not None else len(x) if x is not None else 0
-    elif "num_nodes" in arrays:
-        num_nodes = int(integers(arrays, "num_nodes", path, ()))
-    else:
+    counts = [len(each) for each in (y, x) if each is not None]
+    counts += [int(integers(arrays, "num_nodes", path, ()))] if "num_nodes" in arrays else []
+    if not counts:
         raise DataError(
             f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
+    num_nodes = counts[0]
     edges = integers(arrays, "edges", path, ("E", 2)) if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
     data = Data(x=x, edge_index=torch.from_numpy(edges.T.copy()), y=y)
     if x is None:
