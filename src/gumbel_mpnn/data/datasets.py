@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -205,18 +206,20 @@ def _table(name: str) -> Data:
     return Data(torch.from_numpy(x).float(), torch.empty(2, 0, dtype=torch.int64), y=torch.from_numpy(y).long())
 
 
-_READERS: Mapping[str, Callable[[Sequence[Path]], Data]] = {
+def _generator(make: Callable[..., Data]) -> Callable[..., Data]:
+    return lambda _, **options: make(**options)
+
+
+_READERS: Mapping[str, Callable[..., Data]] = {
     "npz": read_graph,
     "planetoid": read_planetoid,
     "ogb": read_ogb,
     "binary": read_binary,
     "facebook": read_facebook,
-}
-_GENERATORS: Mapping[str, Callable[..., Data]] = {
-    "demo": demo_graph,
-    "leaf-count": leaf_count,
-    "bottleneck": bottleneck,
-    "table": _table,
+    "demo": _generator(demo_graph),
+    "leaf-count": _generator(leaf_count),
+    "bottleneck": _generator(bottleneck),
+    "table": _generator(_table),
 }
 
 
@@ -234,7 +237,7 @@ def _spec(name: str, entry: Mapping[str, Any]) -> DatasetSpec:
         protocols=tuple(dict.fromkeys((*entry["protocols"], *RANDOM_PROTOCOLS))),  # without duplicates, in order
         source=entry["source"],
         licence=entry["licence"],
-        read=_reader(entry),
+        read=partial(_READERS[entry.get("reader", "npz")], **entry.get("options", {})),
         files=files,
         split_files=_files(entry, "split_files", entry.get("splits_url")),
         directed_files=directed_files,
@@ -249,12 +252,6 @@ def _files(entry: Mapping[str, Any], table: str, url: str | None = None) -> tupl
     return tuple(
         File(path, url and f"{url}/{Path(path).name}", sha256 or None) for path, sha256 in entry.get(table, {}).items()
     )
-
-
-def _reader(entry: Mapping[str, Any]) -> Callable[[Sequence[Path]], Data]:
-    if "generator" in entry:
-        return lambda _: _GENERATORS[entry["generator"]](**entry.get("options", {}))
-    return _READERS[entry.get("reader", "npz")]
 
 
 specs: dict[str, DatasetSpec] = {
