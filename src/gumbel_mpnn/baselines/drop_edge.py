@@ -102,13 +102,11 @@ class DropEdge(BackboneModel):
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None
     ) -> list[WeightedGraph]:
         """Graph of each layer; dropped pairs have weight 0, others their `weight` or 1."""
-        layers = len(self.backbone.convs)
-        graphs = [self._draw(x, graph, weight) for _ in range(layers if self.per_layer else 1)]
+        layers, graphs = len(self.backbone.convs), list[WeightedGraph]()
+        for _ in range(layers if self.per_layer else 1):
+            remains = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
+            graphs.append(WeightedGraph(graph, remains if weight is None else remains * weight, x.dtype))
         return graphs if self.per_layer else graphs * layers
-
-    def _draw(self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None) -> WeightedGraph:
-        remains = (self.rng.noise(graph.num_pairs) >= self.edge_dropout).to(x.dtype)
-        return WeightedGraph(graph, remains if weight is None else remains * weight, x.dtype)
 
     def __repr__(self) -> str:
         return f"DropEdge({self.backbone}, edge_dropout={self.edge_dropout}, per_layer={self.per_layer})"
@@ -148,17 +146,12 @@ class Jaccard(BaseTransform):  # type: ignore[misc]
 
 def edge_similarity(x: Tensor, edge_index: Tensor) -> Tensor:
     """Similarity of the features [N, F] of the two nodes of each edge [2, E]: Jaccard's or cosine, → [E]."""
-    x = x.to_dense().float()
+    x, nodes = x.to_dense().float(), len(x)
     binary = bool(((x == 0) | (x == 1)).all())
     first, second = (x.sum(-1) if binary else torch.linalg.vector_norm(x, dim=-1))[edge_index]
-    shared = edge_products(x, edge_index)
-    either = first + second - shared if binary else first * second
-    return torch.where(either > 0, shared / either, 0.0)
-
-
-def edge_products(x: Tensor, edge_index: Tensor) -> Tensor:
-    """Product of the features [N, F] of the two nodes of each edge [2, E], → [E], without gathering them."""
-    nodes = len(x)
+    # Features are not gathered for every edge, which would take the memory of edges × features.
     keys, place = torch.unique(edge_index.amin(0) * nodes + edge_index.amax(0), return_inverse=True)
     layout = SparseLayout.build(keys // nodes, keys % nodes, nodes, nodes)
-    return sampled_product(layout, x[None], x[None])[0, place]
+    shared = sampled_product(layout, x[None], x[None])[0, place]
+    either = first + second - shared if binary else first * second
+    return torch.where(either > 0, shared / either, 0.0)

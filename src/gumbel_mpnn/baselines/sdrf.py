@@ -22,8 +22,6 @@ from gumbel_mpnn.util.errors import UserError, check_at_least, check_whole
 
 REPORT_SECONDS = 0.2
 """Time between two reports; Ctrl-C has an effect at the next one."""
-MOST_ITERATIONS = 10_000_000
-"""Each step needs about 150 bytes of memory."""
 
 
 class SDRF(BaseTransform):  # type: ignore[misc]
@@ -39,7 +37,7 @@ class SDRF(BaseTransform):  # type: ignore[misc]
     removed and duplicate edges are merged.
 
     Args:
-        iterations: Number of steps, at most ten million; memory is allocated for all of them.
+        iterations: Number of steps; memory is allocated for all of them, about 200 bytes each.
         tau: τ, how strongly the best candidate is preferred; 0 for equal probabilities.
         removal_bound: Only edges above this curvature are removed; None for no removal.
         undirected: Whether every edge gets both directions. If False, given edges retain their directions and weights,
@@ -58,8 +56,6 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         progress: Report | None = None,
     ) -> None:
         check_at_least(0, iterations=iterations)
-        if iterations > MOST_ITERATIONS:
-            raise UserError(f"iterations must be at most {MOST_ITERATIONS}, but is {iterations}")
         check_whole(seed=seed)
         if not (isinstance(tau, float | int) and math.isfinite(tau) and tau >= 0):
             raise UserError(f"tau must be a finite number, 0 or more, but is {tau!r}")
@@ -86,27 +82,19 @@ class SDRF(BaseTransform):  # type: ignore[misc]
         graph = PairGraph.build(edge_index, nodes, edge_weight=data.get("edge_weight"))
         order = content_order(graph, [x] if isinstance(x, Tensor) and len(x) == nodes else [])
         flow = Flow(graph.renumbered(order), self.iterations, self.tau, self.removal_bound, self.seed)
-        count = 1
-        self._report(flow.done)
+        report, count = self.progress or (lambda done, total: None), 1
+        report(flow.done, self.iterations)
         while not flow.finished:  # in groups of steps that grow until each takes about `REPORT_SECONDS`
             start = time.monotonic()
             flow.advance(count)
-            self._report(flow.done)
-            seconds = time.monotonic() - start
-            if seconds < REPORT_SECONDS / 2:
-                count *= 2
-            elif seconds > REPORT_SECONDS:
-                count = max(count // 2, 1)
+            report(flow.done, self.iterations)
+            count = max(int(count * min(2.0, REPORT_SECONDS / max(time.monotonic() - start, 1e-9))), 1)
         pairs = pairs_of(undirected_keys(order[torch.from_numpy(flow.pairs).to(order.device)], nodes), nodes)
         if not self.undirected:
             graph = PairGraph.build(edge_index, nodes, undirected=False, edge_weight=data.get("edge_weight"))
         out = _with_pairs(data, graph, pairs)
         out.sdrf_steps = flow.done
         return out
-
-    def _report(self, done: int) -> None:
-        if self.progress is not None:
-            self.progress(done, self.iterations)
 
     def __repr__(self) -> str:
         shown = ("iterations", "tau", "removal_bound", "undirected", "seed")
@@ -170,9 +158,7 @@ class SDRFModel(BackboneModel):
         **options: Any,
     ) -> None:
         super().__init__(backbone, **options)
-        SDRF(
-            iterations, tau, removal_bound if remove else None, seed=sdrf_seed
-        )  # reports what is wrong, before training
+        SDRF(iterations, tau, removal_bound, seed=sdrf_seed)  # says what is wrong, before training
 
     @classmethod
     def prepare(cls, data: Data, settings: Settings, report: Report | None = None) -> Data:

@@ -26,6 +26,22 @@ def scrambled(value: np.uint64) -> np.uint64:
 
 
 @compiled
+def keep_smallest(hashes: NDArray[np.uint64], drawn: NDArray[np.int64], count: int, value: np.uint64, what: int) -> int:
+    """Insert `what`, whose hash is `value`, into `count` of `drawn` by ascending `hashes`; returns the new number.
+
+    The largest hash is dropped if the arrays are full. What is drawn already, and so has the same hash, is left out.
+    """
+    place = np.searchsorted(hashes[:count], value)
+    if place == len(hashes) or (place < count and hashes[place] == value):
+        return count
+    count = min(count + 1, len(hashes))
+    for after in range(count - 1, place, -1):
+        hashes[after], drawn[after] = hashes[after - 1], drawn[after - 1]
+    hashes[place], drawn[place] = value, what
+    return count
+
+
+@compiled
 def draw_two_hop(
     rowptr: NDArray[np.int32],
     col: NDArray[np.int32],
@@ -54,13 +70,7 @@ def draw_two_hop(
                 beside = np.searchsorted(neighbors, other)
                 if other == node or (beside < neighbors.size and neighbors[beside] == other):
                     continue
-                place = np.searchsorted(hashes[:count], value)
-                if place < count and hashes[place] == value:  # no two nodes have the same hash
-                    continue
-                count = min(count + 1, per_node)
-                for after in range(count - 1, place, -1):
-                    hashes[after], drawn[node, after] = hashes[after - 1], drawn[node, after - 1]
-                hashes[place], drawn[node, place] = value, other
+                count = keep_smallest(hashes, drawn[node], count, value, other)
 
 
 @compiled
@@ -96,14 +106,8 @@ def draw_around(
                     value = scrambled(own ^ np.uint64(key))
                     if count == per_edge and value >= hashes[count - 1]:
                         continue
-                    if _joined(graph, first[a], second[b]):
-                        continue
-                    count = min(count + 1, per_edge)
-                    place = count - 1
-                    while place > 0 and hashes[place - 1] > value:
-                        hashes[place], drawn[row, place] = hashes[place - 1], drawn[row, place - 1]
-                        place -= 1
-                    hashes[place], drawn[row, place] = value, key
+                    if not _joined(graph, first[a], second[b]):
+                        count = keep_smallest(hashes, drawn[row], count, value, key)
         else:
             count = 0
             for attempt in range(TRIES * per_edge):
@@ -111,10 +115,7 @@ def draw_around(
                 a = first[value % np.uint64(num_first)]
                 b = second[(value >> np.uint64(32)) % np.uint64(num_second)]
                 key = _key(a, b, num_nodes)
-                known = False
-                for place in range(count):
-                    known = known or drawn[row, place] == key
-                if known or _joined(graph, a, b):
+                if (drawn[row, :count] == key).any() or _joined(graph, a, b):
                     continue
                 drawn[row, count] = key
                 count += 1
@@ -146,12 +147,6 @@ def _key(i: int, j: int, num_nodes: int) -> int:
 def _joined(graph: Adjacency, i: int, j: int) -> bool:
     """Whether two nodes are neighbors, by binary search."""
     node, other = (i, j) if graph.degree[i] <= graph.degree[j] else (j, i)
-    low, high = graph.start[node], graph.start[node] + graph.degree[node]
-    while low < high:
-        middle = (low + high) // 2
-        if graph.neighbor[middle] < other:
-            low = middle + 1
-        else:
-            high = middle
-    found: bool = low < graph.start[node] + graph.degree[node] and graph.neighbor[low] == other
-    return found
+    neighbors = graph.neighbor[graph.start[node] : graph.start[node] + graph.degree[node]]
+    place = np.searchsorted(neighbors, other)
+    return bool(place < len(neighbors) and neighbors[place] == other)

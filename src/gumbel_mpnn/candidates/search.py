@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.graph import PairGraph, contains, pair_key, pairs_of, undirected_keys
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
 from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean
 from gumbel_mpnn.util.tensors import coalesced
 
@@ -168,30 +167,8 @@ def _bytes_per_row(stride: int, lane: int, count: int) -> int:
     return 4 * stride + 48 * lanes + 48 * min(count + 1, lanes) * lane
 
 
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Pairs `i < j` with their similarity."""
-
-    score: Tensor
-    """float32 [K]."""
-    pairs: Tensor
-    """int64 [2, K]."""
-
-    def __getitem__(self, which: Tensor | slice) -> Scored:
-        """Some of the pairs."""
-        return Scored(self.score[which], self.pairs[:, which])
-
-    def in_order(self) -> Scored:
-        """Sort by similarity, best first; ties by the distance of the node numbers, then by the first node."""
-        first, second = self.pairs
-        by_number = first.argsort()
-        key = sortable(self.score, second - first)[by_number]
-        return self[by_number[key.argsort(descending=True, stable=True)]]
-
-    @staticmethod
-    def join(parts: Sequence[Scored]) -> Scored:
-        """Concatenate several lists of pairs."""
-        return Scored(torch.cat([part.score for part in parts]), torch.cat([part.pairs for part in parts], dim=1))
+Scored = tuple[Tensor, Tensor]
+"""Similarities float32 [K] of pairs `i < j` int64 [2, K]."""
 
 
 @full_precision()
@@ -204,18 +181,24 @@ def closest_pairs(x: Tensor, edges: Tensor, span: Span, quota: int) -> Tensor:
     Once `quota` pairs are found, only pairs that are better than the worst of them are collected. So there are never
     many more than twice the quota.
     """
-    found = [Scored(x.new_empty(0), edges.new_empty(2, 0))]
-    total, floor, floor_gap = 0, 0.0, 0
+    score, pairs, floor, floor_gap = x.new_empty(0), edges.new_empty(2, 0), 0.0, 0
     for rows, cols in _tiles(span, max(math.isqrt(memory(x.device) // 64), 1)) if quota else ():
         # Among equally similar pairs, the one whose node numbers are closer comes first.
         never_nearer = cols[0] - (rows[1] - 1) > floor_gap
-        found.append(_above(x, edges, rows, cols, floor, strictly=floor == 0 or never_nearer))
-        total += len(found[-1].score)
-        if total > quota and (total > 2 * quota or floor == 0):
-            found, total = [Scored.join(found).in_order()[:quota]], quota
-            worst = found[0].pairs[:, -1].tolist()
-            floor, floor_gap = float(found[0].score[-1]), worst[1] - worst[0]
-    return Scored.join(found).in_order()[:quota].pairs
+        more, among = _above(x, edges, rows, cols, floor, strictly=floor == 0 or never_nearer)
+        score, pairs = torch.cat([score, more]), torch.cat([pairs, among], dim=1)
+        if len(score) > quota and (len(score) > 2 * quota or floor == 0):
+            score, pairs = _best(score, pairs, quota)
+            floor, floor_gap = float(score[-1]), int(pairs[1, -1] - pairs[0, -1])
+    return _best(score, pairs, quota)[1]
+
+
+def _best(score: Tensor, pairs: Tensor, quota: int) -> Scored:
+    """The `quota` most similar pairs, best first; ties by the distance of the node numbers, then by the first node."""
+    by_number = pairs[0].argsort()
+    key = sortable(score, pairs[1] - pairs[0])[by_number]
+    best = by_number[key.argsort(descending=True, stable=True)][:quota]
+    return score[best], pairs[:, best]
 
 
 def _tiles(span: Span, limit: int) -> Iterator[tuple[Span, Span]]:
@@ -239,8 +222,9 @@ def _above(x: Tensor, edges: Tensor, rows: Span, cols: Span, floor: float, *, st
     lane, place = good(tile[lanes], floor).nonzero().T
     entry = lanes[lane] * _LANE + place
     pairs = torch.stack([rows[0] + entry // width, cols[0] + entry % width])
-    found = Scored(tile[lanes[lane], place], pairs)[pairs[0] < pairs[1]]
-    return found[~contains(edges, pair_key(found.pairs, len(x)))]
+    wanted = pairs[0] < pairs[1]
+    wanted &= ~contains(edges, pair_key(pairs, len(x)))
+    return tile[lanes[lane], place][wanted], pairs[:, wanted]
 
 
 def nearest_approximately(x: Tensor, graph: PairGraph, per_node: int) -> Tensor:
@@ -270,38 +254,6 @@ def nearest_approximately(x: Tensor, graph: PairGraph, per_node: int) -> Tensor:
     wrong = is_edge | (found == own) | (found < 0) | (torch.from_numpy(distance) >= 1)
     best = wrong.int().argsort(dim=1, stable=True)[:, :per_node]
     return found.masked_fill(wrong, -1).gather(1, best)
-
-
-def closest_pairs_approximately(x: Tensor, graph: PairGraph, quota: int) -> Tensor:
-    """Most similar pairs that are not edges, at most `quota` and but for few, int64 [2, K].
-
-    They are first sought among the nearest nodes of each node. Nodes that may have more of them, because even the last
-    of their nearest is among the best pairs, are then compared with all nodes.
-    """
-    if quota == 0:
-        return graph.pair_index.new_empty(2, 0)
-    found = nearest_approximately(x, graph, min(max(-(-4 * quota // len(x)), MORE), len(x) - 1))
-    node, place = (found >= 0).nonzero().T
-    pairs = undirected_keys(torch.stack([node, found[node, place]]), len(x))
-    best, last = _best_pairs(x, pairs, quota), found[:, -1]
-    if len(best.score) == quota:
-        edges, floor = pair_key(graph.pair_index, len(x)), best.score[-1]
-        full = ((last >= 0) & ((x * x[last]).sum(-1) > floor)).nonzero().flatten()
-        with full_precision():
-            for rows in full.split(max(memory(x.device) // (8 * len(x)), 1)):
-                row, other = (x[rows] @ x.T > best.score[-1]).nonzero().T
-                keys = undirected_keys(torch.stack([rows[row], other]), len(x))
-                keys = torch.cat([pair_key(best.pairs, len(x)), keys[~contains(edges, keys)]])
-                best = _best_pairs(x, keys.unique(), quota)
-    return best.pairs
-
-
-def _best_pairs(x: Tensor, keys: Tensor, quota: int) -> Scored:
-    """The `quota` most similar of the pairs of some keys [K]."""
-    pairs = pairs_of(keys, len(x))
-    rows = max(memory(x.device) // (8 * x.shape[1]), 1)
-    score = torch.cat([(x[first] * x[second]).sum(-1) for first, second in pairs.split(rows, dim=1)])
-    return Scored(score, pairs).in_order()[:quota]
 
 
 def memory(device: torch.device) -> int:

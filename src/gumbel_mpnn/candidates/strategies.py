@@ -23,7 +23,6 @@ from torch_geometric.transforms import BaseTransform
 from gumbel_mpnn.candidates.search import (
     Span,
     closest_pairs,
-    closest_pairs_approximately,
     embeddings,
     nearest,
     nearest_approximately,
@@ -105,10 +104,9 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         data = as_tensors(data)
         graph = PairGraph.build(edge_index_of(data, or_empty=True), int(data.num_nodes or 0))
         earlier = data.get("candidate_index")
-        _check_batch(data, graph.pair_index, "an edge")
+        _check_batch(data)
         if earlier is not None:
             check_candidates(earlier, graph.num_nodes)
-            _check_batch(data, earlier, "a candidate")
         pairs = self._propose_in_content_order(data, graph) if graph.num_nodes > 1 else graph.pair_index
         if earlier is not None:
             pairs = torch.cat([earlier.to(pairs), pairs], dim=1)
@@ -130,43 +128,28 @@ class CandidateStrategy(BaseTransform):  # type: ignore[misc]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
-def _check_batch(data: Data, pairs: Tensor, what: str) -> None:
-    """Raise a `DataError` if `data.batch` is not sorted or a pair [2, K], which is called `what`, joins two graphs."""
+def _check_batch(data: Data) -> None:
+    """Raise a `DataError` if `data.batch` does not number the graphs in the order of the nodes."""
     batch, nodes = data.get("batch"), int(data.num_nodes or 0)
-    if batch is None:
-        return
-    if batch.shape != (nodes,):
-        raise DataError(f"batch must have the shape [{nodes}], a number for each node, not {[*batch.shape]}")
-    if bool((batch[1:] < batch[:-1]).any()):
-        raise DataError("batch must be sorted: put the nodes of each graph next to each other")
-    crossing = (batch[pairs[0]] != batch[pairs[1]]).nonzero()
-    if crossing.numel():
-        first, second = pairs[:, int(crossing[0])].tolist()
-        raise DataError(f"{what} joins nodes {first} and {second}, but batch says they are in different graphs")
+    if batch is not None and (batch.shape != (nodes,) or bool((batch[1:] < batch[:-1]).any())):
+        raise DataError(
+            f"batch must be the number of the graph of each of the {nodes} nodes, sorted: put the nodes of each graph"
+            " next to each other"
+        )
 
 
 class BySimilarity(CandidateStrategy):
-    """A strategy that compares nodes by their embeddings; `Local` describes its options."""
+    """A strategy that compares nodes by the `similarity` of their embeddings, the attribute `on`."""
 
-    def __init__(self, similarity: str, on: str, search: str) -> None:
+    def __init__(self, similarity: str, on: str) -> None:
         if similarity not in SIMILARITIES:
             raise unknown_name("similarity", similarity, SIMILARITIES)
-        if search not in SEARCHES:
-            raise unknown_name("search", search, SEARCHES)
-        if search == "approximate" and similarity != "cosine":
-            raise UserError(
-                f"the approximate search is for similarity 'cosine', not {similarity!r}: set search='exact'"
-            )
-        self.similarity, self.on, self.search = similarity, on, search
+        self.similarity, self.on = similarity, on
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Attribute with the embeddings."""
         return (self.on,)
-
-    def is_approximate(self, data: Data) -> bool:
-        """Whether to search approximately; small graphs and those of a batch are searched exactly."""
-        return self.search == "approximate" and data.get("batch") is None and int(data.num_nodes or 0) > SMALL
 
 
 def _spans(data: Data) -> list[Span]:
@@ -195,13 +178,19 @@ class Local(BySimilarity):
 
     def __init__(self, per_node: int = 5, similarity: str = "cosine", on: str = "x", search: str = "auto") -> None:
         check_at_least(1, per_node=per_node)
-        super().__init__(similarity, on, search)
-        self.per_node = per_node
+        super().__init__(similarity, on)
+        if search not in SEARCHES:
+            raise unknown_name("search", search, SEARCHES)
+        if search == "approximate" and similarity != "cosine":
+            raise UserError(
+                f"the approximate search is for similarity 'cosine', not {similarity!r}: set search='exact'"
+            )
+        self.per_node, self.search = per_node, search
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Pairs of each node and the nodes it chose, int64 [2, K]."""
         x = embeddings(data, self.on, self.similarity)
-        if self.is_approximate(data):
+        if self.search == "approximate" and data.get("batch") is None and graph.num_nodes > SMALL:
             return _joined_to(nearest_approximately(x, graph, self.per_node))
         return _joined_to(nearest(x, graph, _spans(data), self.per_node))
 
@@ -216,20 +205,16 @@ class Global(BySimilarity):
         pairs: Number of pairs per graph; 0 for twice the number of undirected edges.
         similarity: `cosine`, or `dot` as in the paper.
         on: Attribute of the graph with the embeddings [N, D].
-        search: `exact`, or `approximate` for large graphs and the cosine: NN-descent, which misses few pairs. `auto` is
-            exact but for large graphs that `fit` trains on in parts.
     """
 
-    def __init__(self, pairs: int = 0, similarity: str = "cosine", on: str = "x", search: str = "auto") -> None:
+    def __init__(self, pairs: int = 0, similarity: str = "cosine", on: str = "x") -> None:
         check_at_least(0, pairs=pairs)
-        super().__init__(similarity, on, search)
+        super().__init__(similarity, on)
         self.pairs = pairs
 
     def propose(self, data: Data, graph: PairGraph) -> Tensor:
         """Most similar pairs, int64 [2, K]."""
         x = embeddings(data, self.on, self.similarity)
-        if self.is_approximate(data):
-            return closest_pairs_approximately(x, graph, self.pairs or 2 * graph.num_pairs)
         edges, found = pair_key(graph.pair_index, graph.num_nodes), []
         for start, stop in _spans(data):
             inside = torch.searchsorted(edges, edges.new_tensor([start, stop]) * graph.num_nodes).diff()

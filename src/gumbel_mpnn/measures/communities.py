@@ -54,9 +54,8 @@ def _overlaps(edges: Tensor, num_nodes: int) -> Sparse:
 
     degree = torch.bincount(edges.flatten(), minlength=num_nodes).double() + 1
     weight = (common_neighbors(edges, num_nodes, edges) + 2) / degree[edges].prod(0).sqrt()
-    (low, high), values = edges.numpy(), weight.numpy()
-    row, col = np.concatenate([low, high]), np.concatenate([high, low])
-    return coo_array((np.concatenate([values, values]), (row, col)), shape=(num_nodes, num_nodes)).tocsr()
+    row, col = torch.cat([edges, edges.flip(0)], dim=1).numpy()
+    return coo_array((weight.repeat(2).numpy(), (row, col)), shape=(num_nodes, num_nodes)).tocsr()
 
 
 def _regularized(weights: Sparse) -> Sparse:

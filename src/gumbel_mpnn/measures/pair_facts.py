@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,54 +19,25 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | N
     """Number of nodes that are neighbors of both nodes of a pair [2, P], [P], as int64 without weights.
 
     `arcs` [2, A] are nodes and their neighbors, sorted by node, then by neighbor, without repeats. With weights of the
-    arcs [A], a common neighbor counts as the product of the two, with a gradient.
+    arcs [A], a common neighbor counts as the product of the two, with a gradient. They are found on the CPU.
     """
-    degree = torch.bincount(arcs[0], minlength=num_nodes)
-    find = _merge if arcs.device.type == "cpu" else _look_up
-    parts = [find(arcs[1], degree, some, weight) for some in pairs.split(PAIRS_AT_ONCE, dim=1) if pairs.shape[1]]
-    return torch.cat(parts) if parts else (degree if weight is None else weight).new_zeros(0)
-
-
-def _merge(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
-    """Count by merging the neighbors of two nodes, on a CPU."""
     from gumbel_mpnn.measures.kernels import find_common
 
-    start = torch.cat([degree.new_zeros(1), degree.cumsum(0)]).numpy()
-    to, (first, second) = neighbor.contiguous().numpy(), pairs.contiguous().numpy()
-    counts = np.empty(len(first), np.int64)
-    find_common(start, to, first, second, counts, np.empty((2, 0), np.int64))
-
-    def arcs() -> Tensor:
-        found = np.empty((2, counts.sum()), np.int64)
-        find_common(start, to, first, second, counts, found)
-        return torch.from_numpy(found)
-
-    return _total(torch.from_numpy(counts), weight, arcs)
-
-
-def _look_up(neighbor: Tensor, degree: Tensor, pairs: Tensor, weight: Tensor | None) -> Tensor:
-    """Count by looking up the neighbors of the node with fewer of them among those of the other one, on a GPU."""
-    num_nodes, begin = len(degree), degree.cumsum(0) - degree
-    keys = torch.repeat_interleave(torch.arange(num_nodes, device=degree.device), degree) * num_nodes + neighbor
-    swap = degree[pairs[0]] > degree[pairs[1]]
-    few, many = torch.where(swap, pairs.flip(0), pairs)
-    lengths = degree[few]
-    pair = torch.repeat_interleave(torch.arange(len(few), device=few.device), lengths)
-    step = torch.arange(len(pair), device=few.device) - (lengths.cumsum(0) - lengths)[pair]
-    near = begin[few][pair] + step
-    wanted = many[pair] * num_nodes + neighbor[near]
-    place = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
-    found = keys[place] == wanted if len(keys) else wanted < 0
-    counts = torch.bincount(pair[found], minlength=len(few))
-    return _total(counts, weight, lambda: torch.stack([near[found], place[found]]))
-
-
-def _total(counts: Tensor, weight: Tensor | None, arcs: Callable[[], Tensor]) -> Tensor:
-    """The counts [P], or the sum over the common neighbors of each pair of the product of the weights of two arcs."""
-    if weight is None:
-        return counts
-    first, second = weight[arcs()]
-    return torch.segment_reduce(first * second, "sum", lengths=counts)
+    (source, neighbor), none = arcs.cpu().contiguous().numpy(), np.empty((2, 0), np.int64)
+    start = np.concatenate([[0], np.bincount(source, minlength=num_nodes).cumsum()])
+    parts = [(arcs if weight is None else weight).new_zeros(0)]
+    for some in pairs.cpu().split(PAIRS_AT_ONCE, dim=1):
+        first, second = some.contiguous().numpy()
+        counts = np.empty(len(first), np.int64)
+        find_common(start, neighbor, first, second, counts, none)
+        number = torch.from_numpy(counts).to(arcs.device)
+        if weight is not None:
+            both = np.empty((2, counts.sum()), np.int64)
+            find_common(start, neighbor, first, second, counts, both)
+            one, other = weight[torch.from_numpy(both).to(arcs.device)]
+            number = torch.segment_reduce(one * other, "sum", lengths=number)
+        parts.append(number)
+    return torch.cat(parts)
 
 
 def common_neighbors(edge_index: Tensor, num_nodes: int, pairs: Tensor) -> Tensor:

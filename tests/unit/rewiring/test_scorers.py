@@ -39,12 +39,6 @@ def test_common_neighbors_by_hand():
     }
 
 
-@pytest.fixture(params=["_merge", "_look_up"])
-def way(request, monkeypatch):
-    """Both ways to find common neighbors; the second is that of a GPU."""
-    monkeypatch.setattr(measures, "_merge", getattr(measures, request.param))
-
-
 @pytest.mark.parametrize("scorer", ["mixed", "class-facts"])
 def test_facts_follow_the_weights_of_edges(scorer):
     weight = torch.ones(6)
@@ -60,7 +54,7 @@ def test_facts_follow_the_weights_of_edges(scorer):
 
 
 @pytest.mark.parametrize("chunk", [7, 1000])
-def test_edges_with_weights_count_as_these_up_to_1_with_a_gradient(chunk, way, monkeypatch):
+def test_edges_with_weights_count_as_these_up_to_1_with_a_gradient(chunk, monkeypatch):
     monkeypatch.setattr(measures, "PAIRS_AT_ONCE", chunk)
     given = random_edges(30, 80)
     weight = (1.5 * torch.rand(80, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).requires_grad_()
