@@ -47,37 +47,6 @@ class TestRows:
         assert [row["difference"] for row in rows] == [None, None, pytest.approx(2), None]
 
 
-class TestWhatPeopleRead:
-    def test_the_best_of_a_line_is_bold(self, run):
-        shifts = {("tuned", "gcn"): 0.0, ("tuned", "sage"): 0.02, ("paper", "gcn"): 0.01, ("paper", "sage"): 0.0}
-        results = {Job("cora", m, preset): shifted(run, shift) for (preset, m), shift in shifts.items()}
-        text = Accuracy().shown(Accuracy().collect({**results, Job("questions", "gcn"): None}))
-        assert text.split("\n\n")[1].splitlines() == [
-            "| data set | preset | GCN | GraphSAGE |",
-            "| --- | --- | --- | --- |",
-            "| cora | tuned | 53.50±0.87 | **55.50**±0.87 |",
-            "| cora | paper | **54.50**±0.87 | 53.50±0.87 |",
-            "| cora | published | 87.47±0.12 | 87.89±0.13 |",
-        ]
-
-    def test_models_that_chose_the_readings_are_counted_apart(self, run):
-        """The paper has 87.47 for the GCN, 87.93 for DropEdge and 87.95 for Gumbel-MPNN on cora, and 35.21 on actor."""
-        tests = {
-            ("cora", "gcn", "paper"): 88.96,
-            ("actor", "gcn", "paper"): 36.72,
-            ("cora", "drop-edge", "paper"): 89.4,
-            ("cora", "gumbel-mpnn", "paper"): 86.4,
-            ("cora", "gumbel-mpnn", "literal"): 80.0,
-            ("cora", "mlp", "tuned"): 75.6,
-        }
-        rows = Accuracy().collect({Job(*key): scoring(run, test / 100) for key, test in tests.items()})
-        assert Accuracy().shown(rows).split("\n\n")[-1].splitlines()[2:] == [
-            "| paper | plain models, which chose the readings | 2 | 1 |",
-            "| paper | other models, which test them | 2 | 1 |",
-            "| literal | other models, which test them | 1 | 0 |",
-        ]
-
-
 class TestAblation:
     def test_the_regularizer_is_all_that_differs(self):
         without, with_ = (settings_of(job).to_dict() for job in Ablation().plan()[:2])

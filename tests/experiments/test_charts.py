@@ -4,7 +4,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments.charts import Chart, draw_charts
-from experiments.paper.long_range import RewiredTree, draw_rewired_tree
 
 ROWS = [
     {"model": "gcn", "k": 2, "test": 20.0, "stderr": 2.0, "paper": None, "of": ""},
@@ -34,14 +33,3 @@ def test_curves_lines_and_the_papers_points(drawn, tmp_path):
     assert (list(paper.get_xdata()), list(paper.get_ydata())) == ([1], [15])
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["MLP", "the paper", "GCN"]
     assert (axes.get_title(), axes.get_xlabel()) == ("By number", "number")
-
-
-class TestTree:
-    TREE = RewiredTree(parent=[-1, 0, 1, 1, 0], bits=[-1, -1, 1, 0, 1], edges=[[0, 1], [0, 2], [1, 3]])
-
-    def test_both_trees_are_drawn(self, drawn, tmp_path):
-        draw_rewired_tree(self.TREE, [tmp_path / "a.png"])
-        left, right = drawn
-        assert (len(left.get_lines()), len(right.get_lines())) == (4, 5)
-        assert left.get_title() == "given tree: 2 leaves have the bit 1"
-        assert right.get_title() == "after rewiring: 2 kept, 2 dropped, 1 added edges"

@@ -10,7 +10,7 @@ from made_runs import fit, scoring
 from experiments import Job
 from experiments.kept import kept
 from experiments.studies import adaptive, flood
-from experiments.studies.adaptive import Adaptive, Victim, attacked
+from experiments.studies.adaptive import Victim, attacked
 from experiments.studies.compared import ROBUST, Entry, compared
 from experiments.studies.flood import Flood
 from experiments.studies.missing import WithoutEdges
@@ -184,19 +184,3 @@ class TestAdaptive:
             perturbed = attacked(run, record, victim, task, attack, 0.4)
         assert 0 < len(pairs(run.data) ^ pairs(perturbed)) <= round(0.4 * len(pairs(run.data)))
         assert run.scores(perturbed)[0] < run.scores(run.data)[0]
-
-    def test_rows_and_what_people_read(self, run, tmp_path):
-        """Three seeds are too few for verdicts."""
-        results = {}
-        for model, test in (("mlp", 0.6), ("gcn", 0.5)):
-            made = scoring(replace(run, records=run.records[:3]), test, 0.1 + test)
-            after = {attack: {str(n): [test - n / 100] * 3 for n in adaptive.BUDGETS} for attack in adaptive.ATTACKS}
-            kept(made, Adaptive.measured, lambda after=after: after)
-            results[Job("attacked-cora", model, "")] = made
-        rows = Adaptive().collect(results)
-        assert len(rows) == 2 * (1 + 2 * 4)
-        found = {(row["model"], row["attack"], row["budget"]): row["test"] for row in rows}
-        assert found["gcn", "none", 0] == pytest.approx(50)
-        assert found["gcn", "PRBCD", 40] == pytest.approx(10)
-        assert {row["verdict"] for row in rows} == {"too few splits", None}
-        assert "| attacked-cora | 20.00 | 10.00 |" in Adaptive().shown(rows)

@@ -7,7 +7,7 @@ import pytest
 
 from experiments import PAGES, published
 from experiments.experiment import TUNED_DATASETS
-from experiments.paper.summary import GIVEN, NOT_RUN, Summary
+from experiments.paper.summary import NOT_RUN, Summary
 from experiments.published import PaperNumber
 from gumbel_mpnn.data import specs
 from gumbel_mpnn.report import Fixed
@@ -112,33 +112,3 @@ class TestSummary:
         )
         assert rows["long-range", "leaf-count", "gumbel-mpnn", "test %, 2 layers"]["verdict"] == NOT_RUN
         assert rows["accuracy", "cora", "gcn", "test %"]["verdict"] == NOT_RUN
-
-    @staticmethod
-    def judged(page, preset, dataset, verdict, within=None, model="gcn"):
-        where = {"page": page, "preset": preset, "dataset": dataset, "model": model, "quantity": "test %"}
-        return {**where, "verdict": verdict, "within": within}
-
-    def test_how_many_numbers_and_how_many_within_for_each_preset(self):
-        rows = [
-            self.judged("a", "tuned", "cora", "same", "yes"),
-            self.judged("a", "paper", "cora", "above", "yes"),
-            self.judged("a", "tuned", "questions", "no data"),
-            self.judged("a", "paper", "questions", "no data"),
-            self.judged("b", "paper", "cora", "not run"),
-            self.judged("b", "paper", "actor", "below", "no", "sdrf"),
-            self.judged("c", GIVEN, "cora", "differs", "no"),
-        ]
-        text = Summary().shown(rows)
-        assert text.startswith(
-            "5 numbers of the paper's tables are listed. The available data allows 4 of them (1 need data sets that are"
-            " missing)."
-        )
-        assert "The target is 80 % for `paper`." in text
-        assert [line for line in text.splitlines() if line.lstrip().startswith("-")] == [
-            "- `paper`: 3 numbers that the data allows, 1 of them within (33 %); 1 were not run",
-            "  - accuracies of plain models, which chose the readings: 2 numbers that the data allows, 1 of them within"
-            " (50 %); 1 were not run",
-            "  - accuracies of other models, which test them: 1 numbers that the data allows, 0 of them within (0 %)",
-            "- `tuned`: 1 numbers that the data allows, 1 of them within (100 %)",
-            "- given graph: 1 numbers that the data allows, 0 of them within (0 %)",
-        ]

@@ -55,15 +55,6 @@ class TestAuto:
 
 
 class TestAudit:
-    def test_a_tenth_more_edges_that_were_not_there(self):
-        data = small_data(60)
-        noisy = WithRandomEdges()(data)
-        before, after = undirected_edges(data), undirected_edges(noisy)
-        assert after.shape[1] == before.shape[1] + round(0.1 * before.shape[1])
-        assert int(noisy.edge_is_noise.sum()) == 2 * round(0.1 * before.shape[1])
-        old = {tuple(pair) for pair in before.T.tolist()}
-        assert old.isdisjoint({tuple(sorted(pair)) for pair in noisy.edge_index[:, noisy.edge_is_noise].T.tolist()})
-
     @pytest.mark.parametrize(
         ("score", "wrong", "expected"),
         [

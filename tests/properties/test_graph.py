@@ -58,17 +58,6 @@ def test_propagate_is_the_dense_product(case):
 
 @bounded
 @given(cases())
-def test_propagate_shares_one_row_of_weights(case):
-    check_values_and_gradients(
-        lambda x, weight: case.graph.propagate(x, weight),
-        lambda x, weight: dense_weights(case.graph, weight[None]) @ x,
-        case.x,
-        case.weight[0],
-    )
-
-
-@bounded
-@given(cases())
 def test_pair_scores_are_entries_of_the_dense_product(case):
     source, target = case.graph.pair_index
     check_values_and_gradients(
@@ -119,11 +108,3 @@ def test_weight_zero_is_the_edge_removed(case, data):
         lambda graph: graph.attend(case.x, *scores, 0.2),
     ):
         torch.testing.assert_close(aggregate(zeroed), aggregate(removed), rtol=1e-10, atol=1e-10)
-
-
-@bounded
-@given(cases())
-def test_building_again_from_the_pairs_changes_nothing(case):
-    again = PairGraph.build(case.graph.pair_index, case.graph.num_nodes, undirected=case.graph.undirected)
-    for part in ("pair_index", "arc_pair", "pair_arcs", "is_original"):
-        assert torch.equal(getattr(again, part), getattr(case.graph, part))

@@ -12,7 +12,6 @@ from gumbel_mpnn.runs.fit import describe
 from gumbel_mpnn.runs.space import read_space, search_space
 from gumbel_mpnn.runs.space import searched as searched_in
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.settings.presets import list_presets, own_folder
 from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
 
@@ -34,17 +33,8 @@ FILE = {
     **TABLES,
     "cora": {"train": {"patience": 5}},
 }
-FAMILY = {
-    "over": "tuned",
-    **TABLES,
-    "gumbel-mpnn": {"source": "me", "like": "gcn"},
-    "cora": {
-        "train": {"epochs": 5},
-        "tried": 2,
-        "gcn": {"train": {"lr": 0.5}},
-        "gumbel-mpnn": {"model": {"dropout": 0.1}},
-    },
-}
+
+
 SPACE = {
     "model": {"dropout": [0.1, 0.5], "hidden_channels": {"low": 8, "high": 16, "step": 4}},
     "train": {"lr": {"low": 0.01, "high": 0.1, "log": True}, "weight_decay": 0.0},
@@ -112,21 +102,6 @@ def check(work, *arguments, **options):
 quickly = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """File of a family of the user's own."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return own_folder() / "mine.toml"
-
-
-@given(wrong(FAMILY), st.sampled_from(["gcn", "gumbel-mpnn", "gat"]))
-@quickly
-def test_families_of_presets(own, content, model):
-    write(own, content)
-    check(list_presets)
-    check(RunSpec.of, "cora", model, preset="mine")
-
-
 @given(wrong(FILE))
 @quickly
 def test_settings_files(tmp_path, content):
@@ -150,14 +125,10 @@ def test_search_spaces(tmp_path, searched, content):
     check(lambda: search_space(spec, read_space(tmp_path / "space.toml"), job))
 
 
-def test_as_they_are_they_are_valid(own, searched):
+def test_as_they_are_they_are_valid(tmp_path, searched):
     """Otherwise the tests above would stop at another fault."""
-    write(own, FAMILY)
-    train = RunSpec.of("cora", "gumbel-mpnn", preset="mine").settings.train
-    assert (train.epochs, train.lr) == (5, 0.5)
-    assert RunSpec.of("cora", "gat", preset="mine").settings == RunSpec.of("cora", "gat").settings
-    write(own, FILE)
-    assert RunSpec.of("cora", "gumbel-mpnn", preset=own).settings.train.patience == 5
-    write(own.with_name("space.toml"), SPACE)
+    write(tmp_path / "mine.toml", FILE)
+    assert RunSpec.of("cora", "gumbel-mpnn", preset=tmp_path / "mine.toml").settings.train.patience == 5
+    write(tmp_path / "space.toml", SPACE)
     spec, job = searched
-    assert len(searched_in(search_space(spec, read_space(own.with_name("space.toml")), job))) == 5
+    assert len(searched_in(search_space(spec, read_space(tmp_path / "space.toml"), job))) == 5
