@@ -156,12 +156,7 @@ def compare(
         alone = counted(len(ours) - paired.n, "run")
         common.note(f"left out, without a counterpart: {alone} of A, {len(theirs) - paired.n} of B")
     if paired.units < ENOUGH:
-        also = f", or {ENOUGH} seeds of one split" * (paired.units == 1)
-        common.note(
-            f"no difference can be significant with fewer than {ENOUGH} splits{also}: these runs have {paired.units}"
-        )
-    if paired.over == "seeds":
-        common.note("these runs have one split: the test is over its seeds, and says nothing about other splits")
+        common.note(f"no difference can be significant with fewer than {ENOUGH} splits or seeds of one split")
     settings = flat(ours[0].settings), flat(theirs[0].settings)
     pairs = {name: [each.get(name) for each in settings] for name in {**settings[0], **settings[1]}}
     differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

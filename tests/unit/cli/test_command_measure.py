@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from command_fixtures import GCN, QUICK, REWIRED
+from command_fixtures import GCN, REWIRED
 from gumbel_mpnn import measures
 from gumbel_mpnn.data import demo_graph, from_csv, load
 from gumbel_mpnn.runs.fit import fit
@@ -101,16 +101,6 @@ class TestRun:
         graph = load(name)
         fit(graph, "gumbel-mpnn", splits=[0], settings=options, runs="runs", device="cpu")
         assert measured("--run", "runs")["before"] == pytest.approx(measures.measure(graph), nan_ok=True)
-
-    def test_sdrf_makes_its_graph_again(self, measured, train, csv, own):
-        train(*csv, "--splits", "0", "--model", "sdrf", "--set", "model.iterations=5", *QUICK)
-        shown = measured("--run", "runs", *csv)
-        data = from_csv(own / "nodes.csv", own / "edges.csv", "kind")
-        settings = {"model": {"iterations": 5, "hidden_channels": 8}, "train": {"epochs": 1}}
-        run = fit(data, "sdrf", splits=[0], settings=settings, device="cpu")
-        assert shown["before"] == pytest.approx(measured(*csv))
-        assert shown["after"] == pytest.approx(measures.measure(run.rewire()))
-        assert shown["after"] != shown["before"]
 
     def test_runs_that_do_not_rewire(self, refused, train, csv):
         folder = train(*csv, "--splits", "0", *GCN)

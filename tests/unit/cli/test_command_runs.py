@@ -125,14 +125,13 @@ class TestCompare:
         other = train("tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
         assert command("runs", "compare", trained.gcn, other).stderr.splitlines() == [
             "left out, without a counterpart: 1 run of A, 1 of B",
-            "no difference can be significant with fewer than 6 splits, or 6 seeds of one split: these runs have 1",
+            "no difference can be significant with fewer than 6 splits or seeds of one split",
         ]
 
     def test_seeds_of_one_split(self, command, train):
         seeds = ("--splits", "1", "--seeds", "6", "--set", "train.epochs=2", "--device", "cpu")
         folders = [train("tiny", "--model", model, *seeds) for model in ("gcn", "mlp")]
         result = command("runs", "compare", *folders)
-        assert "the test is over its seeds, and says nothing about other splits" in result.stderr
         assert re.search(r" seeds +(better|same|worse) \(one split\)$", result.stdout, re.M)
 
     def test_different_data_and_metrics(self, refused, train, trained, csv):

@@ -167,12 +167,6 @@ class TestDataSet:
         assert sorted(path.name for path in here.iterdir()) == ["one", "two"]
         assert [path.parts[1] for path in Path("one").glob("**/record.json")] == ["trial"] * 2
 
-    def test_an_own_preset(self, train, here):
-        (here / "mine.toml").write_text("[model]\nhidden_channels = 4\n[train]\nepochs = 2\n")
-        folder = train("tiny", "--preset", "mine.toml", "--device", "cpu")
-        record = json.loads((here / folder / "split0-seed0/record.json").read_text())
-        assert (record["settings"]["model"]["hidden_channels"], record["epochs"]) == (4, 2)
-
     @pytest.mark.parametrize("family", ["tuned", "paper"])
     def test_a_family_that_has_nothing_for_a_model_is_told(self, command, csv, family):
         told = f"warning: there is no {family} preset for gcn on tiny: the default settings are used\n"
@@ -189,33 +183,12 @@ class TestDataSet:
         told = "there is no tuned preset for drop-edge on tiny: the preset of its backbone is used"
         assert result.stderr.splitlines()[0] == told
 
-    @pytest.mark.parametrize(
-        ("form", "first", "last"),
-        [
-            ("text", "data set  model  metric    runs ", "tiny      gcn    accuracy     2 "),
-            ("csv", "dataset,model,metric,n,test,std,stderr,val,seconds", "tiny,gcn,accuracy,2,"),
-            ("markdown", "| data set | model | metric | runs | test ", "| tiny | gcn | accuracy | 2 | "),
-            ("latex", r"\begin{tabular}{lllrrrrrr}", r"\end{tabular}"),
-        ],
-    )
-    def test_tables(self, command, form, first, last):
-        result = command("train", "tiny", *GCN, "--format", form)
-        lines = result.stdout.splitlines()
-        assert lines[0].startswith(first)
-        assert lines[-1].startswith(last)
-        assert result.stderr.splitlines()[-1].startswith("runs are in ")
-
     def test_a_single_run_has_no_spread(self, command):
         result = command("train", "tiny", "--splits", "0", *GCN, "--format", "csv")
+        assert result.stdout.startswith("dataset,model,metric,n,test,std,stderr,val,seconds")
         (row,) = csv_format.DictReader(result.stdout.splitlines())
         assert (row["n"], row["std"], row["stderr"]) == ("1", "", "")
         assert "(one run), val" in result.stderr
-
-    def test_long_work_prints_plain_lines_where_there_is_no_terminal(self, command, monkeypatch, every_epoch):
-        monkeypatch.setattr("gumbel_mpnn.runs.progress.PLAIN_LINE_SECONDS", -1)
-        lines = command("train", "tiny", *GCN, "--splits", "0").stderr.splitlines()
-        (line,) = [line for line in lines if line.endswith(" s left (33 % done)")]
-        assert line.startswith("gcn on tiny: best val ")
 
 
 class TestAuto:
@@ -259,12 +232,8 @@ class TestFinal:
             (3, False, False),
             (2, True, True),
         }
+        other = command("train", *csv, "--final", "--epochs-from", folder, "--model", "sage").stderr
+        assert "are of model 'gcn', not 'sage': leave out --model" in other
         new = shown["runs"][0].rpartition("/")[0]
         detail = json.loads(command("runs", "show", new, "--format", "json").stdout, parse_constant=pytest.fail)
         assert detail["test"] == {"mean": None, "std": None, "stderr": None, "n": 0}
-
-    def test_runs_of_another_model(self, command, train, csv):
-        folder = train(*csv, *GCN, "--splits", "0")
-        result = command("train", *csv, "--final", "--epochs-from", folder, "--model", "sage")
-        assert result.exit_code == 2
-        assert "are of model 'gcn', not 'sage': leave out --model" in result.stderr

@@ -120,18 +120,3 @@ class TestResults:
 )
 def test_what_is_refused_before_anything_is_trained(refused, space, tiny, options, message):
     refused("tune", "tiny", "--space", "space.toml", *options, message=message)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("lr = 0.1\n", "setting 'lr' must be a table, but is 0.1"),
-        ("[train]\nlr = 0.1\n", "space.toml contains nothing to search: give at least one setting a list of values"),
-        ("[train]\nlr = {low = 2, high = 1}\n", "the range of train.lr is not valid: "),
-        ("[train]\nepoch = [1, 2]\n", "there is no setting 'train.epoch': did you mean 'epochs'?"),
-        ("[train]\nlr = []\n", "the list of choices of train.lr is empty"),
-    ],
-)
-def test_a_space_that_is_none(refused, space, text, message):
-    space.write_text(text)
-    refused("tune", "demo", "--space", space, message=message)
