@@ -279,20 +279,6 @@ def test_the_layout_brings_neighbors_together_and_is_the_same_again(browser, pag
     assert browser.execute_script(script)[1:3] == places
 
 
-def test_dragging_and_the_wheel_move_the_graph(browser):
-    canvas, pictures = by_id(browser, "graph"), [drawn(browser)]
-    browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", canvas)
-    actions = webdriver.ActionChains(browser)
-    actions.move_to_element(canvas).click_and_hold().move_by_offset(80, 40).release().perform()
-    pictures.append(drawn(browser))
-    origin = webdriver.common.actions.wheel_input.ScrollOrigin.from_element(canvas)
-    webdriver.ActionChains(browser).scroll_from_origin(origin, 0, -300).perform()
-    pictures.append(drawn(browser))
-    by_id(browser, "zoom-fit").click()
-    assert drawn(browser) == pictures[0]
-    assert len(set(pictures)) == 3
-
-
 def test_everything_can_be_reached_and_used_with_the_keyboard(browser):
     reached, body = [], browser.find_element("tag name", "body")
     body.send_keys("\ue004")

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
-from sklearn.utils.estimator_checks import check_methods_subset_invariance, parametrize_with_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.util.errors import DataWarning, UserError
+from gumbel_mpnn.util.errors import DataWarning
 
 FAST = {"model": {"hidden_channels": 8, "dropout": 0.0}, "train": {"lr": 0.05}}
 N = 40
@@ -28,17 +28,11 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-class TestModelsThatLookForNewEdges:
-    """Two of scikit-learn's checks ask that a row is predicted by itself, which such models cannot meet."""
-
-    def test_rows_that_are_given_together_may_become_neighbors(self):
-        with pytest.raises(AssertionError, match="not invariant when applied to a subset"):
-            check_methods_subset_invariance("RewiringClassifier", classifier("gumbel-mpnn"))
-
-    def test_another_order_of_the_rows_changes_nothing_but_rounding(self):
-        x, y, _ = table()
-        model, order = classifier("gumbel-mpnn").fit(x, y), np.random.default_rng(0).permutation(N)
-        np.testing.assert_allclose(model.predict_proba(x[order]), model.predict_proba(x)[order], rtol=1e-5)
+def test_another_order_of_the_rows_changes_nothing_but_rounding():
+    """Of a model that looks for new edges, which therefore cannot predict a row by itself."""
+    x, y, _ = table()
+    model, order = classifier("gumbel-mpnn").fit(x, y), np.random.default_rng(0).permutation(N)
+    np.testing.assert_allclose(model.predict_proba(x[order]), model.predict_proba(x)[order], rtol=1e-5)
 
 
 def table(seed=0):
@@ -126,10 +120,6 @@ class TestPredict:
         with pytest.raises(gm.UserError, match="rows was given here but not to fit"):
             model.predict(x, edges=edges, rows=np.arange(N))
 
-    def test_one_row(self):
-        x, y, edges = table()
-        assert classifier("gumbel-mpnn", epochs=2).fit(x, y, edges=edges).predict_proba(x[:1], edges=[]).shape == (1, 2)
-
 
 class TestFit:
     def test_more_seeds_are_averaged(self):
@@ -143,13 +133,6 @@ class TestFit:
         model = classifier("auto", epochs=1, settings={"model": {"hidden_channels": 4}}).fit(x, y, edges=edges)
         assert model.run_.choice.chosen in {rung.name for rung in model.run_.choice.rungs}
         assert model.predict(x, edges=edges).shape == (N,)
-
-    def test_a_wary_choice_is_made_with_hostile_edges(self, monkeypatch):
-        x, y, edges = table()
-        seen = []
-        monkeypatch.setattr("gumbel_mpnn.runs.auto.HostileEdges.__call__", lambda self, data: seen.append(data) or data)
-        classifier("auto", epochs=1, settings={"model": {"hidden_channels": 4, "wary": True}}).fit(x, y, edges=edges)
-        assert seen
 
     def test_a_pickled_model_predicts_the_same(self):
         x, y, edges = table()
@@ -173,10 +156,27 @@ class TestFit:
         with pytest.raises(gm.UserError, match=message):
             classifier().set_params(**options).fit(x, y, edges=edges)
 
-    def test_one_class(self):
-        x, _, edges = table()
-        with pytest.raises(gm.UserError, match="all rows are of one class, 'a'"):
-            classifier().fit(x, ["a"] * N, edges=edges)
+    @pytest.mark.parametrize(
+        ("x", "y", "message"),
+        [
+            (np.eye(4), ["a"] * 4, "all rows are of one class, 'a'"),
+            (np.eye(2), [0, 1], "every class has a single row"),
+            (
+                np.arange(8).reshape(8, 1).astype("m8[s]"),
+                np.arange(8) % 2,
+                "X holds .*, dates or durations, which are not",
+            ),
+            (
+                pd.DataFrame(np.arange(8).astype("M8[s]")),
+                np.arange(8) % 2,
+                "X holds .*, dates or durations, which are not",
+            ),
+        ],
+    )
+    def test_rows_that_cannot_be_learned_from(self, x, y, message):
+        """Of dates and durations, numpy makes numbers without a word."""
+        with pytest.raises(gm.UserError, match=message):
+            classifier().fit(x, y)
 
 
 class TestValidationRows:
@@ -187,10 +187,6 @@ class TestValidationRows:
         y = np.repeat(np.arange(len(counts)), counts)
         data = classifier(epochs=1, validation_fraction=fraction).fit(np.eye(len(y), 2), y).run_.data
         assert np.bincount(y[data.val_mask.squeeze().numpy()], minlength=len(counts)).tolist() == expected
-
-    def test_there_is_one(self):
-        with pytest.raises(gm.UserError, match="every class has a single row"):
-            classifier().fit(np.eye(2), [0, 1])
 
 
 @pytest.mark.usefixtures("routing")
@@ -226,15 +222,6 @@ class TestCrossValidation:
         search.fit(x, y, edges=edges, rows=np.arange(N))
         assert search.best_params_ == {"model": "gcn"}
         assert search.score(x, y, edges=edges, rows=np.arange(N)) == 1
-
-
-@pytest.mark.parametrize("dtype", ["m8[s]", "M8[s]"])
-def test_dates_and_durations_are_refused(dtype):
-    """The fault: numpy makes numbers of them without a word."""
-    x, y = np.arange(8).reshape(8, 1).astype(dtype), np.arange(8) % 2
-    for rows in (x, pd.DataFrame(x)):
-        with pytest.raises(UserError, match=r"X holds .*, dates or durations, which are not features"):
-            gm.sklearn.RewiringClassifier("mlp", epochs=1).fit(rows, y)
 
 
 PAIRS = [[0, 1], [1, 2], [2, 4], [4, 0]]

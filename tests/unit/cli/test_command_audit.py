@@ -4,7 +4,6 @@ import csv as csv_format
 import json
 import re
 
-import matplotlib.image
 import pytest
 
 import gumbel_mpnn as gm
@@ -112,9 +111,6 @@ class TestDemo:
         out = here / "gumbel-mpnn-demo"
         assert sorted(path.name for path in out.iterdir()) == ["demo.html", "demo.md", "demo.png", "runs"]
         assert (out / "demo.md").read_text().startswith("| data set | model | ")
-        pixels = matplotlib.image.imread(out / "demo.png")
-        assert min(pixels.shape[:2]) > 300
-        assert pixels[..., :3].std() > 0.01
         assert content_of(out / "demo.html")["runs"][0]["name"] == "Gumbel-MPNN"
         assert "open gumbel-mpnn-demo/demo.html in a browser" in result.stderr.splitlines()[-1]
         no_training()

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from gumbel_mpnn.report import Fixed, Table, run_table
-from gumbel_mpnn.report import demo as demo_module
-from gumbel_mpnn.report.demo import demo_figure, run_demo
+from gumbel_mpnn.report.demo import demo_figure
 from gumbel_mpnn.runs.fit import fit
 from helpers import changed, small_data
 
@@ -160,14 +159,3 @@ def test_the_figure_needs_no_display_and_leaves_others_alone(runs, tmp_path, mon
     pixels = matplotlib.image.imread(tmp_path / "demo.png")
     assert pixels.shape[1] > pixels.shape[0] > 300
     assert pixels[..., :3].std() > 0.01
-
-
-def test_the_demo_trains_its_models_with_their_presets(monkeypatch, runs, tmp_path):
-    specs = []
-    monkeypatch.setattr(demo_module, "train_spec", lambda spec, *_, **__: specs.append(spec) or runs[0])
-    assert run_demo(tmp_path) == [runs[0]] * len(demo_module.MODELS)
-    *single, auto = specs
-    assert [spec.settings.model for spec in single] == ["mlp", "gcn", "sage", "gumbel-mpnn"]
-    assert len({spec.settings.train.epochs for spec in single}) == 1
-    assert all(spec.preset is not None for spec in single)
-    assert len(auto.rungs) > 1
