@@ -210,17 +210,6 @@ def test_no_array_of_pairs_times_classes_nor_of_nodes_squared(name, options):
     assert largest.elements <= graph.num_arcs < nodes**2 < graph.num_pairs * classes
 
 
-@pytest.mark.parametrize("name", ["label-consistency", "neighborhood-consistency"])
-def test_edges_between_equal_labels_are_pushed_up_against_those_between_different_ones(name):
-    """0-1 joins equal labels, 1-2 different ones; a step against the gradient must favour the first."""
-    weight = torch.ones(1, 2, dtype=torch.float64, requires_grad=True)
-    graph = RewiredGraph(PairGraph.build(edges((0, 1), (1, 2)), 3), torch.zeros(1, 2).double(), weight)
-    y, train = torch.tensor([0, 0, 1]), torch.ones(1, 3, dtype=torch.bool)
-    regularizers[name]().penalty(torch.zeros(1, 3, 2).double(), graph, y, train).sum().backward()
-    equal, different = weight.grad[0]
-    assert equal < 0 < different
-
-
 def test_a_sampled_edge_moves_its_logit():
     """Through hard weights with a straight-through gradient, θ of the wrong edge falls and of the right one rises."""
     theta = torch.zeros(1, 2, requires_grad=True)

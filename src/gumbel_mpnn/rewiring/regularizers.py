@@ -216,20 +216,14 @@ class InterClass(SoftLabelRegularizer):
 
 
 def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean p̃ of every class, [R, C, C], and whether a class has any weight, [R, C].
-
-    From the soft labels ỹ [R, N, C], the weight [R, N] and the neighborhood p̃ [R, N, C] of every node.
-    """
+    """Mean neighborhood p̃ of every class, [R, C, C], and whether a class has any weight, [R, C]."""
     share = labels * weight[..., None]
     of_class = over_nodes(share)
     return outer_sum(share, neighborhoods) / nonzero(of_class)[..., None], is_positive(of_class)
 
 
 def label_prototypes(labels: Tensor, weight: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
-    """The paper's prototypes, [R, C, C], and whether a class has any node, [R, C].
-
-    From the soft labels ỹ [R, N, C], and the weight, before the degree is normalized, and degree of every node [R, N].
-    """
+    """The paper's prototypes, [R, C, C], and whether a class has any node, [R, C]."""
     members = torch.zeros_like(labels).scatter_(-1, labels.argmax(-1, keepdim=True), 1.0)
     count = members.sum(1)
     largest = nonzero(degree.amax(-1, keepdim=True))

@@ -37,14 +37,7 @@ PROBABILITY = Rule(lambda value: 0 < value < 1, "between 0 and 1, neither includ
 
 
 def setting(default: T, help: str, rule: Rule | None = None, *, space: Any = None) -> T:
-    """Declare a setting of the type of its default.
-
-    Args:
-        default: Default value.
-        help: One sentence for the user.
-        rule: Condition on values, besides their type.
-        space: Values that `tune` searches by default, a list or a range as in a space file; None for none.
-    """
+    """Declare a setting of the type of its default; `space` is what `tune` searches by default, as in a space file."""
     return field(default=default, metadata={"help": help, "rule": rule, "space": space})
 
 
@@ -287,14 +280,11 @@ def resolve(
 
     `complete` checks the options of the model and adds the defaults of the others.
     """
-    known = ("data", "model", "train", *(["rewiring"] if rewires else []))
     for name in tables:
-        if name == "rewiring" and not rewires:
-            raise UserError(
-                f"model {model!r} does not rewire the graph: leave out the settings of the table 'rewiring'"
-            )
-        if name not in known:
-            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, known)}")
+        if name not in ("model", *TABLES):
+            raise UserError(f"there is no setting {name!r}: {did_you_mean(name, ('model', *TABLES))}")
+    if "rewiring" in tables and not rewires:
+        raise UserError(f"model {model!r} does not rewire the graph: leave out the settings of the table 'rewiring'")
     train: TrainSettings = _fill(TrainSettings(), "train", with_what_follows(tables).get("train", {}))
     if train.select == "last" and train.patience:
         raise UserError("train.select=last keeps the model of the last epoch: set train.patience to 0")

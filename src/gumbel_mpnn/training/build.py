@@ -25,7 +25,7 @@ from gumbel_mpnn.nn.features import Standardize
 from gumbel_mpnn.nn.layers import Linear
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training.task import Task, num_classes
-from gumbel_mpnn.util.errors import DataError, TooLargeError, UserError
+from gumbel_mpnn.util.errors import TooLargeError, UserError
 from gumbel_mpnn.util.tensors import TensorCache, coalesced
 
 STRUCTURE, WITH_STRUCTURE = "structure", "with-structure"
@@ -126,9 +126,7 @@ def _make(settings: Settings, task: Task, replicas: Sequence[Replica]) -> Traina
 def fit_features(model: TrainableModel, task: Task, train_mask: Tensor) -> None:
     """Take the statistics of the features over the training nodes [R, N], if the model standardizes features."""
     if isinstance(standardize := getattr(model, "standardize", None), Standardize):
-        if not isinstance(task.features, Tensor):
-            raise DataError("sparse features cannot be standardized: leave out data.features=standardized")
-        standardize.fit(task.features, train_mask)
+        standardize.fit(task.features.to_dense(), train_mask)
 
 
 def seen_by(model: TrainableModel, task: Task) -> Task:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GCNConv
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data.export import is_directed
@@ -93,18 +92,3 @@ def test_directions_of_a_batch_are_told_for_each_of_its_graphs():
         assert is_directed(graph)
         graph.edge_weight = graph.edge_probability = None  # the edges alone would not say so
         assert is_directed(graph)
-
-
-def test_a_model_of_ones_own_on_a_batch():
-    class Pooled(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv = GCNConv(4, 2)
-
-        def forward(self, x, edge_index, edge_weight):
-            return self.conv(x, edge_index, edge_weight)
-
-    graphs = one_by_one(small_graphs(), gm.candidates.Local(3))
-    model = gm.Rewired(Pooled(), 4, 2).eval()
-    together = model(Batch.from_data_list(graphs))[0]
-    torch.testing.assert_close(together, torch.cat([model(graph)[0] for graph in graphs]))

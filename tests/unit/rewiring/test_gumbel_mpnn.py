@@ -48,12 +48,6 @@ def test_the_bias_by_origin_is_learned_only_if_asked_for(origin, learned):
     assert ("rewirer.origin" in names) == learned
 
 
-def test_the_temperature_falls_geometrically():
-    rewirer = model_for(small_data(), tau=2.0, tau_end=0.5).rewirer
-    assert [rewirer.temperature(t) for t in (0.0, 0.5, 1.0)] == pytest.approx([2.0, 1.0, 0.5])
-    assert rewirer.temperature(torch.tensor(0.5)).item() == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("evaluation", EVALUATIONS)
 def test_evaluation_graphs(evaluation):
     data = data_with_candidates()

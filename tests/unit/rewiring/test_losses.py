@@ -95,30 +95,8 @@ def test_a_regularizer_is_the_mean_over_the_graphs():
     assert value(term, step()) == pytest.approx([(first + second) / 4] * 2)
 
 
-def test_the_prior_is_a_regularizer_of_probabilities():
-    def divergence(p, prior):
-        return p * math.log(p / prior) + (1 - p) * math.log((1 - p) / (1 - prior))
-
-    expected = [
-        (divergence(1 / 2, 0.9) + divergence(3 / 4, 0.2)) / 2,
-        (divergence(4 / 5, 0.9) + divergence(1 / 2, 0.2)) / 2,
-    ]
-    assert value(Regularization(Prior(keep=0.9, add=0.2)), step()) == pytest.approx(expected)
-
-
-def test_agreement_is_the_distance_from_the_sharpened_mean():
-    def distance(one, other):
-        """Of the two predictions of a node from their mean, squared and so sharpened, over both classes."""
-        mean = (one + other) / 2
-        target = mean**2 / (mean**2 + (1 - mean) ** 2)
-        return sum(2 * (share - target) ** 2 for share in (one, other)) / 2
-
-    expected = [
-        (distance(0.5, 0.25) + distance(0.5, 0.75) + distance(0.9, 0.9)) / 3,
-        (distance(0.5, 0.5) + distance(0.75, 0.5) + distance(0.1, 0.1)) / 3,
-    ]
-    assert value(Agreement(1.0), step()) == pytest.approx(expected)
-    assert value(Agreement(3.0), step()) == pytest.approx([3 * each for each in expected])
+def test_agreement_is_weighted():
+    assert value(Agreement(3.0), step()) == pytest.approx((3 * agreement([FIRST, SECOND])).tolist())
 
 
 @pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.1, 0.25), (0.2, 0.5), (0.4, 1.0), (1.0, 1.0)])

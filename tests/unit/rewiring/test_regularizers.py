@@ -149,18 +149,6 @@ def test_labels_where_trained_predictions_elsewhere():
     torch.testing.assert_close(beliefs, expected)
 
 
-@pytest.mark.parametrize("detach", [True, False])
-def test_gradient_of_predictions_is_a_choice_and_training_nodes_have_none(detach):
-    logits = SOFT.clone().requires_grad_()
-    beliefs = soft_labels(logits, LABELS, FIRST, torch.float64, detach=detach)
-    certain = confidence(logits, FIRST, torch.float64, detach=detach)
-    assert beliefs.requires_grad == certain.requires_grad == (not detach)
-    if not detach:
-        (beliefs[..., 0].sum() + certain.sum()).backward()
-        assert not logits.grad[0, 0].any()
-        assert logits.grad[0, 2].any()
-
-
 def test_confidence_is_one_minus_the_share_of_the_largest_entropy():
     certain = confidence(SOFT, FIRST, torch.float64)
     surprise = (log(4) - 0.75 * log(3)) / log(2)

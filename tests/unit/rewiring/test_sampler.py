@@ -3,12 +3,9 @@
 import pytest
 import torch
 
-from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.rewiring.rewirer import Rewirer, sample
-from gumbel_mpnn.settings import RewiringSettings
+from gumbel_mpnn.rewiring.rewirer import sample
 from gumbel_mpnn.util.errors import UserError
-from helpers import edges
 
 DRAWS = 40_000
 
@@ -60,18 +57,3 @@ def test_relaxed_weights_lie_between_0_and_1_and_round_to_the_hard_ones():
 def test_a_temperature_must_be_above_0(tau):
     with pytest.raises(UserError, match="tau must be above 0"):
         sample(theta_of(0.0), tau, ReplicaRNG([9], "train"))
-
-
-@pytest.mark.parametrize(
-    ("evaluation", "weight"),
-    [
-        ("threshold", [0.0, 1.0, 1.0]),
-        ("expected", [0.26894, 0.5, 0.73106]),
-        ("mean_of_samples", [0.26894, 0.5, 0.73106]),  # where none are drawn, what they would be in the mean
-    ],
-)
-def test_evaluation_graphs_by_hand(evaluation, weight):
-    graph, theta = PairGraph.build(edges((0, 1), (1, 2), (2, 3)), 4), torch.tensor([[-1.0, 0.0, 1.0]])
-    rewired = Rewirer(3, 2, 1, RewiringSettings(evaluation=evaluation)).evaluate(theta, graph)
-    assert rewired.weight[0].tolist() == pytest.approx(weight, abs=1e-5)
-    assert rewired.theta is theta

@@ -90,18 +90,6 @@ def test_interrupted_training_continues_with_the_same_statistics(tmp_path):
     assert numbers(train(task, chosen, group, checkpoint=tmp_path / "checkpoint")) == numbers(whole)
 
 
-def test_stopped_replicas_are_left_out():
-    """With patience, those that still run are set up again, with the features of their own splits."""
-    data = small_data(splits=6, seed=3)
-    chosen = settings(epochs=120, patience=8, lr=0.05)
-    group = replicas(*((split, 0) for split in range(6)))
-    task = Task.of(data, STANDARDIZED)
-    together = train(task, chosen, group)
-    for outcome in together:
-        (alone,) = train(task, chosen, [outcome.replica])
-        assert (outcome.best_epoch, outcome.val, outcome.test) == (alone.best_epoch, alone.val, alone.test)
-
-
 @pytest.mark.parametrize("name", list(models))
 def test_a_stored_run_predicts_what_it_was_evaluated_with(name):
     data = uneven()
@@ -177,12 +165,6 @@ def test_weights_worked_by_hand():
     third = 4 / (3 * 1)
     expected = [[2 / 3] * 3 + [2.0] * 2 + [0.0, 0.0], [third] * 3 + [2 / 3] * 2 + [third, 0.0]]
     torch.testing.assert_close(balanced(Y, MASK), torch.tensor(expected))
-
-
-def test_weights_are_scikit_learns():
-    y, mask = torch.tensor([0] * 7 + [2] * 3 + [1]), torch.ones(1, 11, dtype=torch.bool)
-    expected = compute_class_weight("balanced", classes=np.arange(3), y=y.numpy())
-    torch.testing.assert_close(balanced(y, mask)[0].double(), torch.from_numpy(expected)[y], rtol=1e-6, atol=0)
 
 
 def test_the_weighted_loss_worked_by_hand():

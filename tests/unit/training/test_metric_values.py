@@ -35,22 +35,14 @@ def test_an_unknown_label_in_a_mask_is_never_right():
     [
         ([0.1, 0.4, 0.35, 0.8, 9.0], [1, 1, 1, 1, 0], 0.5),
         ([0.1, 0.9, 0.8, 0.2, 9.0], [1, 1, 1, 1, 0], 1.0),
-        ([0.9, 0.1, 0.2, 0.8, 9.0], [1, 1, 1, 1, 0], 0.0),
         ([0.5, 0.5, 0.5, 0.5, 9.0], [1, 1, 1, 1, 0], 0.5),
         ([0.5, 0.5, 0.7, 0.6, 9.0], [1, 1, 1, 1, 0], 0.625),
-        ([0.1, 0.4, 0.35, 0.8, 9.0], [1, 1, 0, 0, 0], 1.0),
         ([0.1, 0.4, 0.35, 0.8, 9.0], [0, 0, 1, 1, 0], 0.0),
         ([0.1, 0.9, 0.8, 0.2, 9.0], [1, 1, 1, 1, 1], 1.0),
     ],
 )
 def test_roc_auc_worked_by_hand(lead, mask, expected):
     assert roc_auc(scores(lead), Y, masks(mask)).tolist() == [expected]
-
-
-def test_roc_auc_takes_every_replicas_own_mask():
-    lead = [0.1, 0.4, 0.35, 0.8, 9.0]
-    mask = masks([1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0])
-    assert roc_auc(scores(lead, lead, lead), Y, mask).tolist() == [0.5, 1.0, 0.0]
 
 
 def test_roc_auc_does_not_see_nodes_outside_the_mask():
@@ -122,13 +114,3 @@ def test_no_metric_is_defined_without_nodes(metric):
     value = metrics[metric](torch.zeros(2, 5, 3), Y, masks([1, 1, 1, 1, 0], [0] * 5))
     assert value.isnan().tolist() == [False, True]
     assert value.dtype == torch.float64
-
-
-def test_metrics_are_known_by_name():
-    assert metrics == {
-        "accuracy": accuracy,
-        "balanced_accuracy": balanced_accuracy,
-        "macro_f1": macro_f1,
-        "roc_auc": roc_auc,
-        "average_precision": average_precision,
-    }

@@ -26,15 +26,6 @@ def test_a_task_holds_what_data_say(data):
     assert (task.metric, task.num_features, task.num_classes, task.num_splits) == ("accuracy", 6, 3, 2)
 
 
-def test_masks_are_laid_out_split_by_split(data):
-    task = make_task(data)
-    for name in MASKS:
-        mask = getattr(task, name)
-        assert mask.shape == (2, 24)
-        assert mask.is_contiguous()
-        assert torch.equal(mask, data[name].T)
-
-
 def test_each_replica_gets_the_masks_of_its_split(data):
     train, val, test = make_task(data).masks(replicas((1, 0), (0, 0), (1, 3)))
     for mask, name in zip((train, val, test), MASKS, strict=True):

@@ -6,7 +6,7 @@ from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.training import accuracy, build_model, metrics, train, trainer
 from gumbel_mpnn.training.captured import Adam
 from gumbel_mpnn.training.trainer import Trainer
-from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError
+from gumbel_mpnn.util.errors import StoppedError, UserError
 from helpers import changed, curve, make_settings, make_task, normal, numbers, replicas, small_data
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
@@ -173,17 +173,6 @@ def test_the_state_is_that_of_the_best_epoch(scripted):
         torch.testing.assert_close(outcome.state, alone.state, rtol=1e-4, atol=1e-5)
 
 
-def test_a_state_gives_the_figures_back():
-    task, settings = make_task(), make_settings("gat", BUSY, epochs=10)
-    for outcome in train(task, settings, PAIR):
-        model = build_model(settings, task, [outcome.replica]).eval()
-        model.load_state_dict(outcome.state)
-        _, val_mask, test_mask = task.masks([outcome.replica])
-        logits = model(task.features, task.graph)
-        assert accuracy(logits, task.y, val_mask).item() == pytest.approx(outcome.val)
-        assert accuracy(logits, task.y, test_mask).item() == pytest.approx(outcome.test)
-
-
 def test_ties_go_to_the_lower_validation_loss(scripted):
     scripted([0.5])
     (outcome,) = train(make_task(), make_settings("mlp", {"dropout": 0.0}, epochs=40, lr=0.05), ONE)
@@ -191,24 +180,6 @@ def test_ties_go_to_the_lower_validation_loss(scripted):
     lowest = losses.index(min(losses)) + 1
     assert 1 < lowest < 40
     assert outcome.best_epoch == lowest
-
-
-def test_stopping_a_replica_does_not_change_another(scripted):
-    task, settings = make_task(), make_settings("gcn", BUSY, epochs=12, patience=3)
-    scripted(EARLY, NEVER)
-    _, together = train(task, settings, PAIR)
-    scripted(NEVER, NEVER)
-    _, undisturbed = train(task, settings, PAIR)
-    assert numbers([together]) == numbers([undisturbed])
-
-
-def test_outcomes_come_in_the_order_of_the_replicas():
-    group = replicas((1, 2), (0, 0), (1, 0))
-    outcomes = train(make_task(), make_settings(), group)
-    assert [outcome.replica for outcome in outcomes] == group
-    assert all(len(value) == 1 for outcome in outcomes for value in outcome.state.values())
-    assert len({outcome.seconds for outcome in outcomes}) == 1
-    assert outcomes[0].seconds > 0
 
 
 def test_watchers_are_told_epoch_and_mean_best(scripted, every_epoch):
@@ -244,13 +215,6 @@ def test_activations_in_16_bits_give_about_the_same_curve(name):
     ]
     assert curves[0] != curves[1]
     assert curves[1] == pytest.approx(curves[0], rel=0.05)
-
-
-def test_which_runs_diverged_is_told(scripted):
-    scripted([float("nan")], [0.5])
-    with pytest.raises(DivergedError) as told:
-        train(make_task(), make_settings(), PAIR)
-    assert told.value.runs == ("split0-seed0",)
 
 
 @pytest.mark.parametrize("lr", [1e30, 1e20])
@@ -349,14 +313,3 @@ def test_parameters_are_those_of_torch():
     assert not torch.equal(params_of(ours)[0], params_of(groups())[0])
     for one, other in zip(params_of(ours), params_of(theirs), strict=True):
         assert torch.equal(one, other)
-
-
-def test_it_continues_from_its_state():
-    parts = groups()
-    take_steps(first := Adam(parts), params_of(parts), range(2))  # the third parameter has no gradient yet
-    again = Adam(parts)
-    again.load(first.tensors())
-    take_steps(again, params_of(parts), range(2, 5))
-    reference = groups()
-    take_steps(Adam(reference), params_of(reference), range(5))
-    assert all(map(torch.equal, params_of(parts), params_of(reference)))

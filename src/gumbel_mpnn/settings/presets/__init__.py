@@ -96,7 +96,7 @@ def read_preset(
     about: dict[str, Any] = {word: entry[word] for entry in entries for word in WORDS if word in entry}
     alike = None
     if "like" in about:
-        like = backbone if backbone in of_dataset else about["like"]
+        like = backbone if backbone in of_dataset else str(about["like"])
         alike = read_preset(family, dataset, like, above=(*above, name))
         if alike is None:
             raise UserError(f"the preset {name} is like {like!r}, which has no preset there")
