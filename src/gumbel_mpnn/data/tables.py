@@ -164,7 +164,7 @@ def from_csv(
     text = (id, label_column(file.header, label, features), file.header.find(SPLIT), *categorical)
     table = file.read([name for name in text if name is not None])
     ids = _ids(table, id)
-    ends, links = _edges(edges, ids, file.where, source, target)
+    ends, links = _edges(edges, table, id, ids, source, target)
     data = graph_of_tables(table, label, features, ids.tolist(), ends, links, undirected, others=(id,))
     columns = {"label": label_column(table, label, features), "id": id, "source": source, "target": target}
     describe_source(data, "csv", {"nodes": nodes, "edges": edges}, columns, features, undirected)
@@ -195,7 +195,7 @@ def _ids(table: Table, id: str) -> pd.Series[Any]:
 
 
 def _edges(
-    path: str | Path | None, ids: pd.Series[Any], nodes: str, source: str | None, target: str | None
+    path: str | Path | None, nodes: Table, id: str, ids: pd.Series[Any], source: str | None, target: str | None
 ) -> tuple[IntArray, Table | None]:
     """Return the edges [E, 2] as row numbers of nodes, and the table of their other columns."""
     import pandas as pd
@@ -216,10 +216,15 @@ def _edges(
             )
     ends = [file.header.pick(source) if source else first, file.header.pick(target) if target else second]
     table = file.read(ends)
-    names = [as_text(table.frame[end]) for end in ends]
-    index = np.stack([pd.Index(ids).get_indexer(pd.Index(each)) for each in names], axis=1).astype(np.int64)
+    cells = [table.frame[end] for end in ends]
+    if all(column.dtype.kind in "iu" for column in (nodes.frame[id], *cells)):  # of Parquet files, which is fast
+        ids = nodes.frame[id]
+    else:
+        cells = [as_text(column) for column in cells]
+    index = np.stack([pd.Index(ids).get_indexer(pd.Index(column)) for column in cells], axis=1).astype(np.int64)
     for row, end in np.argwhere(index < 0):
-        raise DataError(f"{table.place(row)} names the node {names[end].iloc[row]!r}, which {nodes} does not have")
+        name = str(cells[end].iloc[row])
+        raise DataError(f"{table.place(row)} names the node {name!r}, which {nodes.where} does not have")
     return index, table._replace(frame=table.frame.drop(columns=ends))
 
 
