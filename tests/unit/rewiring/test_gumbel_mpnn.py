@@ -310,15 +310,6 @@ def directed():
     )
 
 
-def test_a_directed_graph_is_given_as_such():
-    data = directed()
-    graph = PairGraph.of(data, undirected=False)
-    model = GumbelMPNN(in_channels=5, out_channels=3, hidden_channels=4).eval()
-    learned = model.rewire(data, threshold=0, graph=graph)
-    assert sorted(learned.edge_index.T.tolist()) == [[0, 1], [0, 5], [2, 1], [3, 4], [5, 0]]
-    assert not torch.allclose(model(data, graph), model(data))
-
-
 def test_an_edge_index_is_a_graph_without_candidates():
     data = directed()
     model = GumbelMPNN(in_channels=5, out_channels=3, hidden_channels=4).eval()

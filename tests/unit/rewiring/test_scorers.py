@@ -26,19 +26,6 @@ def by_pair(values):
     return dict(zip(map(tuple, SQUARE.pair_index.T.tolist()), values.tolist(), strict=True))
 
 
-def test_common_neighbors_by_hand():
-    assert by_pair(module.common_neighbors(SQUARE)) == {
-        (0, 1): 1,
-        (0, 2): 2,
-        (0, 3): 1,
-        (1, 2): 1,
-        (1, 3): 2,
-        (1, 4): 0,
-        (2, 3): 1,
-        (3, 4): 0,
-    }
-
-
 @pytest.mark.parametrize("scorer", ["mixed", "class-facts"])
 def test_facts_follow_the_weights_of_edges(scorer):
     weight = torch.ones(6)

@@ -18,9 +18,8 @@ from gumbel_mpnn.settings import DataSettings, Replica, Settings
 from gumbel_mpnn.training import Task, build_model, prepare, train
 from gumbel_mpnn.training.build import PER_CLASS, SHARE, fit_features
 from gumbel_mpnn.training.task import balanced
-from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import DataError
-from helpers import changed, curve, make_settings, make_task, numbers, replicas, small_data
+from helpers import changed, curve, make_settings, make_task, replicas, small_data
 from quick_fit import TABLES, quick, resolved
 
 MOST_ABOVE = 7
@@ -76,18 +75,6 @@ def test_nodes_outside_training_do_not_change_the_statistics():
         assert torch.equal(models_of[0][name], models_of[1][name])
     expected = data.x[data.train_mask[:, 0]].double().mean(0)
     torch.testing.assert_close(models_of[0]["standardize.mean"][0, 0], expected)
-
-
-def test_interrupted_training_continues_with_the_same_statistics(tmp_path):
-    task, chosen = Task.of(uneven(), STANDARDIZED), settings(epochs=6)
-    group = replicas((0, 0), (1, 0))
-    whole = train(task, chosen, group)
-    first = Trainer(task, chosen, group)
-    for _ in range(3):
-        first.step()
-        first.evaluate()
-    first.save(tmp_path / "checkpoint", 0.0)
-    assert numbers(train(task, chosen, group, checkpoint=tmp_path / "checkpoint")) == numbers(whole)
 
 
 @pytest.mark.parametrize("name", list(models))

@@ -218,12 +218,10 @@ def test_activations_in_16_bits_give_about_the_same_curve(name):
 
 
 @pytest.mark.parametrize("lr", [1e30, 1e20])
-@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
 @pytest.mark.parametrize("name", list(backbones))
-def test_diverging_training_is_an_error(name, metric, lr):
-    task = make_task(changed(small_data(classes=2), metric=metric))
+def test_diverging_training_is_an_error(name, lr):
     with pytest.raises(UserError, match=r"training diverged .*smaller train\.lr"):
-        train(task, make_settings(name, {"num_layers": 3}, lr=lr), ONE)
+        train(make_task(), make_settings(name, {"num_layers": 3}, lr=lr), ONE)
 
 
 class Pruner:
