@@ -41,12 +41,11 @@ def all_curvatures(a: Tensor) -> tuple[Tensor, Tensor]:
     return edges, torch.cat([curvature(a, *chunk) for chunk in chunks])
 
 
-def step(a: Tensor, uniform: float, tau: float, bound: float) -> list[int]:
-    """Change `a` by one step: the ends of the edge added and of the edge removed, −1 for none."""
+def step(a: Tensor, uniform: float, tau: float, bound: float) -> None:
+    """Change `a` by one step: an edge is added, and one may be removed."""
     edges, values = all_curvatures(a)
     x, y = edges[:, int(values.argmin())].tolist()
     most = int(values.argmax())
-    log = [-1, -1, -1, -1]
     rows, columns = (torch.cat([a[end].nonzero()[:, 0], torch.tensor([end])]).sort().values for end in (x, y))
     nodes = torch.cat([rows, columns]).unique()
     local = a[nodes][:, nodes].clone()
@@ -61,12 +60,9 @@ def step(a: Tensor, uniform: float, tau: float, bound: float) -> list[int]:
     if pairs:
         i, j = pairs[_draw(np.array(after), uniform, tau)]
         a[i, j] = a[j, i] = 1
-        log[:2] = sorted((i, j))
     if values[most] > bound:
         i, j = edges[:, most].tolist()
         a[i, j] = a[j, i] = 0
-        log[2:] = [i, j]
-    return log
 
 
 def _draw(after: NDArray[np.float64], uniform: float, tau: float) -> int:
