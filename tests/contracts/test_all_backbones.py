@@ -9,22 +9,13 @@ from torch_geometric.utils import coalesce, remove_self_loops
 
 from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import SparseFeatures, as_features, backbones
-from gumbel_mpnn.training import train
 from helpers import (
-    LargestOutput,
-    assert_close_curves,
-    assert_close_outcomes,
     both_ways,
     edges,
-    make_settings,
-    make_task,
     normal,
-    numbers,
     positive,
     random_edges,
     randomized,
-    replicas,
-    small_data,
 )
 
 NODES, FEATURES, CLASSES, WIDTH = 9, 5, 3, 8
@@ -257,56 +248,3 @@ def test_torchs_seed_decides_where_no_seeds_are_given(name):
     assert all(map(torch.equal, first, again))
     assert not all(map(torch.equal, first, other))
     assert not torch.equal(first[-1][0], first[-1][1])
-
-
-BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True, "input_layer": True}
-GROUP = replicas((0, 0), (1, 0), (0, 7))
-
-
-@pytest.fixture(scope="module")
-def task():
-    return make_task(small_data())
-
-
-@pytest.fixture(scope="module")
-def sparse_task():
-    data = small_data(features=30)
-    data.x = data.x * (torch.rand(data.x.shape, generator=torch.Generator().manual_seed(0)) < 0.2)
-    task = make_task(data)
-    assert isinstance(task.features, SparseFeatures)
-    return task
-
-
-@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
-@pytest.mark.parametrize("features", ["task", "sparse_task"])
-@each_kind
-def test_replicas_together_end_like_each_alone(name, options, features, norm, request):
-    task = request.getfixturevalue(features)
-    settings = make_settings(name, {**BUSY, "norm": norm, **options})
-    together = train(task, settings, GROUP)
-    alone = [train(task, settings, [replica])[0] for replica in GROUP]
-    assert_close_curves(together, alone, norm)
-    if norm != "batch":
-        assert_close_outcomes(together, alone)
-    assert len({outcome.history[-1]["train_loss"] for outcome in together}) == 3
-
-
-@each_model
-def test_a_neighbors_seed_changes_nothing(name, task):
-    settings = make_settings(name, BUSY)
-    first = train(task, settings, replicas((0, 0), (1, 5)))
-    other = train(task, settings, replicas((0, 0), (1, 6)))
-    assert numbers(first[:1]) == numbers(other[:1])
-    assert numbers(first[1:])[0]["history"] != numbers(other[1:])[0]["history"]
-
-
-@each_kind
-def test_a_step_makes_nothing_as_large_as_arcs_times_width(name, options):
-    nodes, width = 40, 32
-    graph = PairGraph.build(torch.ones(nodes, nodes).nonzero().T, nodes)
-    model = backbones[name](FEATURES, out_channels=CLASSES, hidden_channels=width, norm="batch", replicas=2, **options)
-    weight = torch.ones(2, graph.num_pairs, requires_grad=True)
-    with LargestOutput() as spy:
-        model(normal(nodes, FEATURES, dtype=torch.float32), graph, weight).sum().backward()
-    assert spy.elements <= 2 * max(nodes * width, graph.num_arcs * options.get("heads", 1))
-    assert spy.elements < graph.num_arcs * width

@@ -19,11 +19,6 @@ from helpers import (
     small_data,
 )
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
-
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True, "input_layer": True}
 GROUP = replicas((0, 0), (1, 0), (0, 7))
 KINDS = [(name, {}) for name in backbones] + [("gat", {"heads": 4})]
@@ -57,14 +52,6 @@ def test_a_few_steps_are_those_of_the_cpu(name, options, sparse, norm):
     assert_close_curves(there, here, norm)
 
 
-@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
-@each_kind
-def test_replicas_together_end_like_each_alone(name, options, norm):
-    task, settings = task_on("cuda"), make_settings(name, {**BUSY, "norm": norm, **options}, epochs=6)
-    together = train(task, settings, GROUP)
-    assert_close_curves(together, [train(task, settings, [replica])[0] for replica in GROUP], norm)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e3], ids=["usual", "extreme"])
 @pytest.mark.parametrize("present", [0.0, 0.5, 1.0])
 @each_kind
@@ -92,19 +79,6 @@ def test_weight_zero_is_the_edge_removed(name, options, undirected):
         zeroed = model(x, graph.to("cuda"), (weight * kept).cuda())
         removed = model(x, smaller.to("cuda"), weight[:, kept].cuda())
     torch.testing.assert_close(zeroed, removed, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-def test_graph_operations_are_those_of_the_cpu(batch):
-    graph = PairGraph.build(random_edges(40, 200), 40)
-    results = []
-    for device in ("cpu", "cuda"):
-        x = normal(batch, 40, 5, seed=1).to(device).requires_grad_()
-        weight = normal(batch, graph.num_pairs, seed=2).to(device).requires_grad_()
-        out, scores = graph.to(device).propagate(x, weight), graph.to(device).pair_scores(x, x)
-        grads = torch.autograd.grad(out.square().sum() + scores.square().sum(), [x, weight])
-        results.append([value.cpu() for value in (out, scores, *grads)])
-    torch.testing.assert_close(*results)
 
 
 def test_memory_stays_below_arcs_times_width():

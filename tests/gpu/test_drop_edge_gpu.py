@@ -1,16 +1,10 @@
 """DropEdge on a CUDA device: a step is captured and replayed, and still drops other edges each time."""
 
 import pytest
-import torch
 
 from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import models, train
 from helpers import make_task, numbers, replicas, small_data
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
 
 GROUP = replicas((0, 0), (1, 0), (0, 7))
 

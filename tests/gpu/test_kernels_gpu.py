@@ -9,16 +9,11 @@ from graph_cases import GRAPHS, REPLICAS, WIDTHS, check_against_float64
 from gumbel_mpnn.graph import PairGraph, SparseLayout, matmul, sampled_product
 from gumbel_mpnn.graph.products import attention
 from gumbel_mpnn.nn import ReplicaRNG, backbones
-from gumbel_mpnn.nn.layers import Linear, activate, dropout, dropout_features, make_norm
+from gumbel_mpnn.nn.layers import Linear, activate, dropout, make_norm
 from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import captured, metrics, train
 from helpers import make_settings, make_task, normal, numbers, randomized, replicas, small_data
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
 
 
 def pattern(rows, cols, share, seed=0):
@@ -113,28 +108,6 @@ def test_dropout_drops_the_share_and_scales_up_the_rest(probability):
     assert torch.equal(x.grad, out.detach())
 
 
-def test_full_dropout_is_nothing_and_tiny_dropout_is_next_to_nothing():
-    x = torch.ones(1, 100, 10, device="cuda")
-    rng = ReplicaRNG([0], "train", "cuda")
-    assert not dropout(x, 1.0, rng).any()
-    torch.testing.assert_close(dropout(x, 1e-7, rng), x)
-
-
-def test_every_draw_is_another_and_does_not_depend_on_the_neighbors():
-    x = torch.ones(3, 200, 8, device="cuda")
-    together, alone = ReplicaRNG([4, 5, 6], "train", "cuda"), ReplicaRNG([5], "train", "cuda")
-    first = [dropout(x, 0.5, together) for _ in range(3)]
-    assert not torch.equal(first[0], first[1])
-    for out in first:
-        assert torch.equal(dropout(x[:1], 0.5, alone), out[1:2])
-
-
-def test_feature_dropout_gives_every_replica_its_own_mask():
-    out = dropout_features(torch.ones(40, 30, device="cuda"), 0.5, ReplicaRNG([0, 1], "train", "cuda"))
-    assert out.shape == (2, 40, 30)
-    assert not torch.equal(out[0], out[1])
-
-
 def activated(device, name, nodes, width, training, dtype=torch.float32):
     """Output, gradients and running statistics of norm and ReLU without dropout."""
     norm = randomized(make_norm(name, 2, width)).to(device, dtype).train(training)
@@ -158,25 +131,6 @@ def test_norm_and_relu_are_those_of_the_cpu(name, nodes, width, training):
 def test_norm_and_relu_of_64_bits_are_those_of_the_cpu(name):
     here, there = (activated(device, name, 300, 33, True, torch.float64) for device in ("cpu", "cuda"))
     torch.testing.assert_close(there, here, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["none", "layer", "batch"])
-def test_dropout_after_norm_and_relu_keeps_or_doubles(name):
-    norm = randomized(make_norm(name, 2, 24)).float().cuda()
-    x, bias = normal(2, 500, 24, dtype=torch.float32).cuda(), normal(2, 1, 24, seed=1, dtype=torch.float32).cuda()
-    plain, dropped = (activate(x, bias, norm, share, ReplicaRNG([0, 1], "train", "cuda")) for share in (0.0, 0.5))
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * plain[kept])
-    assert kept.sum().item() / (plain != 0).sum().item() == pytest.approx(0.5, abs=0.02)
-    alone = activate(x[1:], bias[1:], norm_of_second(norm, name), 0.5, ReplicaRNG([1], "train", "cuda"))
-    torch.testing.assert_close(alone, dropped[1:])
-
-
-def norm_of_second(norm, name):
-    """The norm of the second replica alone."""
-    alone = make_norm(name, 1, 24).cuda()
-    alone.load_state_dict({key: value[1:] for key, value in norm.state_dict().items()})
-    return alone
 
 
 @pytest.mark.parametrize("metric", list(metrics))

@@ -10,11 +10,6 @@ from gumbel_mpnn.training import models, train
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import assert_close_curves, make_task, random_edges, replicas, small_data
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
-
 GROUP = replicas((0, 0), (1, 0), (0, 7), (1, 4))
 EPOCHS = 18
 DEVICE = "cuda"

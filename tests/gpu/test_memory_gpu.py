@@ -1,16 +1,10 @@
 """The upper bound of what one more replica takes, against what it takes on a CUDA device."""
 
 import pytest
-import torch
 
 from gumbel_mpnn.training import captured
 from gumbel_mpnn.training.build import plan_groups
 from measured_memory import CASES, bytes_of_one_more, peak_bytes_on_gpu, settings_for, task_for
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
 
 LARGER = 10
 """How many times more nodes and edges than on a CPU: a CUDA device gives out memory in larger pieces."""

@@ -1,15 +1,9 @@
 """Edges of a graph on a GPU are merged, and stay there."""
 
-import pytest
 import torch
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import set_edges
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
 
 
 def test_edges_stay_on_their_device():

@@ -10,11 +10,6 @@ from gumbel_mpnn.training import Task, models, train
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import assert_close_outcomes, changed, make_settings, numbers, random_edges, replicas, small_data
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
-
 GROUP = replicas((0, 0), (1, 3))
 
 

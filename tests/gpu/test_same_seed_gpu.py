@@ -13,10 +13,6 @@ from helpers import normal, numbers, random_edges, small_data
 from quick_fit import figures, fit, stored
 from same_seed_cases import CASES, settings_of
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here"),
-]
 DEVICE, NODES, MOST = "cuda", 400, 10
 GRAPH = PairGraph.build(
     torch.cat([random_edges(NODES, 3000), torch.stack([torch.zeros(399), torch.arange(1, 400)])], 1).long(), NODES

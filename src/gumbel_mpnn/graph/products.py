@@ -169,8 +169,10 @@ def multiply_transposed(layout: SparseLayout, values: Tensor, x: Tensor) -> Tens
 
 def _block_product(blocks: Side, columns: int, values: Tensor, x: Tensor) -> Tensor:
     """`multiply_transposed` of values [nnz] and x [rows, D], block after block: [columns, D]."""
+    assert blocks.order is not None
+    parts = _csr_product(blocks, values.index_select(0, blocks.order)[None], x[None])[0]
     total: Tensor
-    total, *others = _csr_product(blocks, values[blocks.order][None], x[None])[0].split(columns)
+    total, *others = parts.split(columns)
     for part in others:  # not `sum`, which adds in an order that depends on the width
         total += part
     return total

@@ -48,12 +48,6 @@ def use(monkeypatch, kernels=None, attention=None):
     monkeypatch.setattr(products, "gpu_kernels", lambda device, module: found[module])
 
 
-@pytest.fixture
-def on_cpu(monkeypatch):
-    """The public operations use the kernels although the tensors lie on the CPU."""
-    use(monkeypatch, triton_kernels)
-
-
 SHAPES = [(1, 1), (2, 3), (70, 1), (300, 3)]
 
 
@@ -95,18 +89,6 @@ def test_values_that_the_batch_shares(width, batch):
     values, x = normal(1, layout.nnz, seed=1).expand(batch, -1), normal(batch, COLS, width, seed=2)
     assert values.stride(0) == 0
     torch.testing.assert_close(product(layout.by_row, values, x), dense(layout, values) @ x)
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_graph_convolution_whose_weights_the_batch_shares(batch):
-    layout, x = pattern(9, 9, seed=3), normal(batch, 9, 40, seed=1)
-    values, root = (
-        normal(1, layout.nnz, seed=2).expand(batch, -1),
-        (1 + normal(1, 9, seed=3).square()).expand(batch, -1),
-    )
-    out = triton_kernels.walk(layout.by_row, x, values=values, scale=root).sums
-    matrix = dense(layout, values) + torch.eye(9, dtype=x.dtype)
-    torch.testing.assert_close(out, root[..., None] * (matrix @ (root[..., None] * x)))
 
 
 def test_operands_whose_last_axis_is_strided():
@@ -269,14 +251,6 @@ def test_sums_of_16_bit_numbers_are_made_in_32():
     layout = SparseLayout.build(torch.zeros(600, dtype=torch.int64), torch.arange(600), 1, 600)
     assert product(layout.by_row, ones[..., 0], ones).item() == 600  # in bfloat16, 256 + 1 is 256
     assert samples(layout, torch.ones(1, 1, 600, dtype=torch.bfloat16), ones.expand(1, 600, 600))[0, 0].item() == 600
-
-
-@pytest.mark.usefixtures("on_cpu")
-def test_nothing_gives_nothing():
-    nothing = torch.empty(0, dtype=torch.int64)
-    layout = SparseLayout.build(nothing, nothing, 2, 3)
-    assert not matmul(layout, torch.ones(2, 0), torch.ones(2, 3, 4)).any()
-    assert sampled_product(layout, torch.ones(2, 2, 4), torch.ones(2, 3, 4)).shape == (2, 0)
 
 
 @pytest.mark.parametrize("name", list(backbones))

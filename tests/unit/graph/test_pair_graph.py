@@ -87,25 +87,6 @@ def test_candidates_are_merged_in_and_told_apart():
     assert str(graph) == "PairGraph(4 nodes, 4 undirected pairs, 2 of them candidates)"
 
 
-def test_directed_candidates_may_reverse_an_edge():
-    graph = PairGraph.build(edges((0, 1)), 2, undirected=False, candidate_index=edges((1, 0), (0, 1)))
-    assert graph.pair_index.tolist() == [[0, 1], [1, 0]]
-    assert graph.is_original.tolist() == [True, False]
-
-
-def test_candidates_alone_make_a_graph():
-    graph = PairGraph.build(edges(), 3, candidate_index=edges((2, 0)))
-    assert graph.pair_index.tolist() == [[0], [2]]
-    assert graph.is_original.tolist() == [False]
-
-
-def test_build_takes_int32_and_leaves_its_input_alone():
-    given = STAR.int()
-    graph = PairGraph.build(given, 5)
-    assert graph.pair_index.dtype == torch.int64
-    assert torch.equal(given, STAR.int())
-
-
 @pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.uint8])
 def test_an_edge_to_a_node_that_does_not_exist(kind):
     with pytest.raises(DataError, match="edge 1 goes from node 2 to node 5, but nodes are 0 to 4"):
@@ -132,11 +113,6 @@ def test_a_graph_without_pairs(given, undirected):
     assert torch.equal(graph.propagate(x, torch.ones(2, 0)), torch.zeros(2, 3, 4))
     assert graph.degree().tolist() == [[0.0, 0.0, 0.0]]
     assert graph.pair_scores(x, x).shape == (2, 0)
-
-
-def test_repr_says_the_sizes(star, arrows):
-    assert str(star) == "PairGraph(5 nodes, 3 undirected pairs, 0 of them candidates)"
-    assert str(arrows) == "PairGraph(5 nodes, 4 directed pairs, 0 of them candidates)"
 
 
 X = torch.tensor([[[1.0], [10.0], [100.0], [1000.0], [10000.0]]])
@@ -190,11 +166,6 @@ def test_degree_counts_incoming_arcs(arrows):
     assert arrows.degree(torch.tensor([2.0, 3.0, 5.0, 7.0])).tolist() == [[3.0, 14.0, 0.0, 0.0, 0.0]]
 
 
-def test_degree_has_the_dtype_asked_for(star):
-    assert star.degree().dtype == torch.float32
-    assert star.degree(dtype=torch.float64).dtype == torch.float64
-
-
 def test_pair_and_arc_scores_worked_by_hand(star, arrows):
     a = torch.tensor([[[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 0.0], [9.0, 9.0]]])
     b = torch.tensor([[[1.0, 1.0], [10.0, 2.0], [100.0, 3.0], [1000.0, 4.0], [9.0, 9.0]]])
@@ -246,13 +217,6 @@ def test_of_sees_another_tensor_or_size(change):
     assert after.num_nodes == change.get("num_nodes", 5)
     assert (after.pair_weight is not None) == ("edge_weight" in change)
     assert after.num_pairs == (4 if "candidate_index" in change else 3)
-
-
-def test_of_tells_undirected_from_directed():
-    data = Data(edge_index=STAR.clone(), num_nodes=5)
-    assert PairGraph.of(data, undirected=False).num_pairs == 4
-    assert PairGraph.of(data).num_pairs == 3
-    assert PairGraph.of(data, undirected=False).undirected is False
 
 
 def test_models_that_take_turns_on_a_graph_lay_it_out_once_each(monkeypatch):

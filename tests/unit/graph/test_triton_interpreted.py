@@ -1,9 +1,12 @@
-"""The sparse GPU kernels on the CPU, in Triton's interpreter."""
+"""The GPU kernels on the CPU, in Triton's interpreter."""
 
 from pathlib import Path
+
+import pytest
 
 from interpreted import run_interpreted
 
 
-def test_the_sparse_products():
-    run_interpreted(Path(__file__).with_name("interpreted_products.py"))
+@pytest.mark.parametrize("script", ["graph/interpreted_products.py", "nn/interpreted_layers.py"])
+def test_kernels(script):
+    run_interpreted(Path(__file__).parents[1] / script)

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
@@ -30,17 +29,6 @@ def test_features_are_sparse_below_a_quarter(nonzeros, sparse):
     assert isinstance(features, SparseFeatures) == sparse
     if not sparse:
         assert features is x
-
-
-def test_sparse_features_worked_by_hand():
-    x = torch.zeros(3, 4)
-    x[0, 2], x[2, 1] = 5.0, -7.0
-    features = as_features(x)
-    assert features.layout.shape == (3, 4)
-    assert features.layout.rowptr.tolist() == [0, 1, 1, 2]
-    assert features.layout.col.tolist() == [2, 1]
-    assert features.values.tolist() == [5.0, -7.0]
-    assert (features.dtype, features.device) == (torch.float32, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("nonzeros", [0, 3, 40])
@@ -78,21 +66,6 @@ def test_each_replica_has_the_statistics_of_its_training_nodes():
     torch.testing.assert_close(out[1, :, :2], torch.tensor([[-1.0, 0.0], [1.0, 0.0], [3.0, -6.0], [98.0, 2.0]]))
     assert out[:, :3, 2].abs().max() == 0  # exactly, though 0.1 is not a binary number
     torch.testing.assert_close(out[0, :3].mean(0), torch.zeros(3))
-
-
-def test_as_scikit_learn():
-    x = normal(20, 4) * torch.tensor([1.0, 100.0, 1e-3, 1e4]) + 5
-    standardize = Standardize(1, 4)
-    standardize.fit(x, (torch.arange(20) < 12)[None])
-    expected = StandardScaler().fit(x[:12].numpy()).transform(x.numpy())
-    torch.testing.assert_close(standardize(x)[0], torch.from_numpy(expected))
-
-
-def test_the_statistics_are_part_of_the_state():
-    one, other = Standardize(2, 3), Standardize(2, 3)
-    one.fit(X, MASK)
-    other.load_state_dict(one.state_dict())
-    assert torch.equal(one(X), other(X))
 
 
 DATA = small_data()
@@ -152,23 +125,6 @@ def test_learned_weights_do_not_lay_the_graph_out_again(ways, monkeypatch):
     assert len(calls) == 1 + 3  # once for `edge_index`, and for each of the clones
 
 
-def test_weights_that_change_in_place_are_seen():
-    mine, x, weight = model(), normal(3, 6).float(), WEIGHTS.clone()
-    before = mine(x, PATH, weight)
-    weight[0] = weight[1] = 0.7
-    assert torch.equal(mine(x, PATH, weight), mine(x, PATH, torch.tensor([0.7, 0.7, 0.9, 0.9])))
-    assert not torch.equal(mine(x, PATH, weight), before)
-
-
-def test_a_graph_first_seen_in_inference_mode_serves_training():
-    x, weight = normal(3, 6).float().requires_grad_(), WEIGHTS.clone()
-    edge_index = PATH.clone()
-    with torch.inference_mode():
-        model()(x, edge_index, weight)
-    model()(x, edge_index, weight).sum().backward()
-    assert x.grad.abs().sum() > 0
-
-
 @pytest.mark.parametrize(
     ("graph", "weight", "message"),
     [
@@ -211,37 +167,12 @@ def test_data_that_do_not_fit(kind, change, message):
         model(kind).train()(changed(DATA, **change))
 
 
-def test_sparse_features_are_taken():
-    data = changed(DATA, x=DATA.x.to_sparse())
-    assert torch.equal(model()(data), model()(DATA))
-
-
 def test_training_goes_on_after_a_look_in_inference_mode():
     graph, mine, x = PairGraph.build(PATH, 3), model(), normal(3, 6).float()
     with torch.inference_mode():
         mine(x, graph)
     mine(x, graph).sum().backward()
     assert mine.head.weight.grad.any()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"dropout": "a"}, "dropout must lie between 0 and 1, but is 'a'"),
-        ({"hidden_channels": 8.5}, "hidden_channels must be a whole number, but is 8.5"),
-        ({"in_channels": -1}, "in_channels must be at least 0, but is -1"),
-        ({"in_channels": "6"}, "in_channels must be a whole number"),
-        ({"out_channels": 0}, "out_channels must be at least 1, but is 0"),
-        ({"replicas": 0}, "replicas must lie between 1 and"),
-        ({"num_layers": 1.0}, "num_layers must be a whole number"),
-        ({"seeds": [1, 2]}, "seeds must have one entry per replica, 1, not 2"),
-        ({"kind": gm.GAT, "heads": "a"}, "heads must be a whole number"),
-    ],
-)
-def test_options_that_make_no_model(options, message):
-    given = {"kind": gm.GCN, "in_channels": 6, "out_channels": 3, **options}
-    with pytest.raises(UserError, match=message):
-        given.pop("kind")(given.pop("in_channels"), **given)
 
 
 @pytest.mark.parametrize("kind", [gm.MLP, gm.GCN, gm.GraphSAGE, gm.GAT, gm.baselines.DropEdge, gm.GumbelMPNN])
