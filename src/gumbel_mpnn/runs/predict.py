@@ -17,6 +17,7 @@ from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.graph.pairs import can_be_taken_apart
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.layers import check_finite
 from gumbel_mpnn.rewiring.learned_graph import Changes, as_data, changes
@@ -289,8 +290,11 @@ def _classes(known: Tensor, names: Sequence[Any]) -> pd.Series[Any]:
 
 
 def mean_graph(run: Run, data: Data | None, threshold: float) -> Data:
-    """Learned graph averaged over all runs; `Run.rewire` describes it."""
-    given = _training_graph(run) if data is None else graph_of_user(data)
+    """Learned graph averaged over all runs; `Run.rewire` describes it. A batch is rewired graph by graph."""
+    whole = _training_graph(run) if data is None else data
+    if isinstance(whole, Batch) and can_be_taken_apart(whole):
+        return Batch.from_data_list([mean_graph(run, each, threshold) for each in whole.to_data_list()])
+    given = graph_of_user(whole)
     if run.settings.rewiring is None:
         _check_structure(given, run)
         rewired = prepare(given, run.settings)
@@ -302,21 +306,15 @@ def mean_graph(run: Run, data: Data | None, threshold: float) -> Data:
         if run.choice is None:
             raise UserError(f"model {run.settings.model!r} does not rewire the graph")
     learned = learned_by(run, run.records) if data is None else _computed(run, copy.copy(given).cpu())
-    return _as_data(learned, learned.mean, given, threshold)
+    return as_data(learned.graph, learned.mean, copy.copy(given).cpu(), threshold).to(given.edge_index.device)
 
 
 def graph_of_each(run: Run, records: Sequence[Record], threshold: float) -> Iterator[Data]:
     """Learned graph of each run; `Run.graphs` describes it."""
     if run.settings.rewiring is None:
         yield from [mean_graph(run, None, threshold)] * len(records)
-        return
-    given, learned = _training_graph(run), learned_by(run, records)
-    for probability in learned.probability:
-        yield _as_data(learned, probability, given, threshold)
-
-
-def _as_data(learned: Learned, probability: Tensor, given: Data, threshold: float) -> Data:
-    return as_data(learned.graph, probability, copy.copy(given).cpu(), threshold).to(given.edge_index.device)
+    else:
+        yield from (mean_graph(replace(run, records=(record,)), None, threshold) for record in records)
 
 
 def changes_of(run: Run, threshold: float) -> Changes:
