@@ -75,8 +75,7 @@ OnOption = Annotated[
     str,
     typer.Option(
         "--on",
-        help="local; ray for a Ray cluster that is started here, or that RAY_ADDRESS names; or one that is running:"
-        " ray:auto, ray:HOST:PORT or ray://HOST:PORT.",
+        help="local; ray for the Ray cluster that RAY_ADDRESS names, or one that is started here; or ray://HOST:PORT.",
     ),
 ]
 QuietOption = Annotated[
