@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from gumbel_mpnn.nn import Backbone, BackboneModel, SparseFeatures, backbones, m
 from gumbel_mpnn.nn.features import model_input
 from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.rewiring.losses import Agreement, mean
-from gumbel_mpnn.util.errors import DataError, UserError, check_between
+from gumbel_mpnn.util.errors import DataError, UserError, check_at_least, check_between
 
 
 @models.register("drop-edge", "dropedge", backbone=backbones)
@@ -58,10 +59,8 @@ class DropEdge(BackboneModel):
     ) -> None:
         super().__init__(backbone, **options)
         check_between(0, 1, edge_dropout=edge_dropout, agreement_ramp=agreement_ramp)
-        if samples < 1:
-            raise UserError(f"samples must be 1 or more, but is {samples}")
-        if agreement < 0:
-            raise UserError(f"agreement must be 0 or more, but is {agreement}")
+        check_between(0, math.inf, agreement=agreement)
+        check_at_least(1, samples=samples)
         if agreement and samples < 2:
             raise UserError("agreement compares several drawn graphs: set samples to 2 or more")
         self.edge_dropout, self.per_layer, self.samples = edge_dropout, per_layer, samples

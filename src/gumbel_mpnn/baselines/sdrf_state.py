@@ -56,22 +56,6 @@ def wide(number: int) -> int:
 
 
 @compiled
-def insert(state: State, edge: int, u: int, v: int) -> None:
-    """Make `u` and `v` neighbors, joined by `edge`."""
-    graph = state.graph
-    for node, other in ((u, v), (v, u)):
-        if graph.degree[node] == state.capacity[node]:
-            _move(state, node)
-        place = graph.start[node] + graph.degree[node]
-        while place > graph.start[node] and graph.neighbor[place - 1] > other:
-            graph.neighbor[place], graph.edge[place] = graph.neighbor[place - 1], graph.edge[place - 1]
-            place -= 1
-        graph.neighbor[place], graph.edge[place] = other, edge
-        graph.degree[node] += 1
-    state.ends[0, edge], state.ends[1, edge] = min(u, v), max(u, v)
-
-
-@compiled
 def _move(state: State, node: int) -> None:
     """Move the neighbors of a node to the end of the memory, with twice the capacity."""
     graph, begin = state.graph, state.sizes[POOL_USED]
@@ -84,43 +68,12 @@ def _move(state: State, node: int) -> None:
 
 
 @compiled
-def erase(state: State, edge: int) -> None:
-    """Remove `edge` and free its number."""
-    graph = state.graph
-    for side in range(2):
-        node = wide(state.ends[side, edge])
-        graph.degree[node] -= 1
-        found = False
-        for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
-            found = found or graph.edge[place] == edge
-            if found:
-                graph.neighbor[place], graph.edge[place] = graph.neighbor[place + 1], graph.edge[place + 1]
-    state.ends[0, edge] = state.ends[1, edge] = -1
-    state.stale[edge // BLOCK] = 1
-    state.free[state.sizes[FREE]] = edge
-    state.sizes[FREE] += 1
-
-
-@compiled
 def touch(state: State, edge: int) -> None:
     """Mark `edge` as touched: its curvature may have changed."""
     if not state.is_touched[edge]:
         state.is_touched[edge] = 1
         state.touched[state.sizes[TOUCHED]] = edge
         state.sizes[TOUCHED] += 1
-
-
-@compiled
-def refresh(state: State, edge: int) -> None:
-    """Compute the curvature of `edge` from its terms and the degrees of its nodes."""
-    state.curvature[edge] = value(
-        state.graph.degree[state.ends[0, edge]],
-        state.graph.degree[state.ends[1, edge]],
-        state.terms.triangles[edge],
-        state.terms.cycles[edge],
-        state.terms.largest[edge],
-    )
-    state.stale[edge // BLOCK] = 1
 
 
 @compiled
@@ -162,12 +115,21 @@ def _better(curvature: NDArray[np.float64], ends: NDArray[np.int32], one: int, o
 def add(state: State, u: int, v: int) -> int:
     """Add the edge `u ~ v` and update all curvatures; returns the number of the edge."""
     state.sizes[FREE] -= 1
-    edge, terms = wide(state.free[state.sizes[FREE]]), state.terms
-    triangles, cycles, largest, ties = cycle_terms(state.graph, u, v, state.scratch)
+    edge, graph, terms = wide(state.free[state.sizes[FREE]]), state.graph, state.terms
+    triangles, cycles, largest, ties = cycle_terms(graph, u, v, state.scratch)
     terms.triangles[edge], terms.cycles[edge] = triangles, cycles
     terms.largest[edge], terms.ties[edge] = largest, ties
     shift(state, u, v, wide(1))
-    insert(state, edge, u, v)
+    for node, other in ((u, v), (v, u)):
+        if graph.degree[node] == state.capacity[node]:
+            _move(state, node)
+        place = graph.start[node] + graph.degree[node]
+        while place > graph.start[node] and graph.neighbor[place - 1] > other:
+            graph.neighbor[place], graph.edge[place] = graph.neighbor[place - 1], graph.edge[place - 1]
+            place -= 1
+        graph.neighbor[place], graph.edge[place] = other, edge
+        graph.degree[node] += 1
+    state.ends[0, edge], state.ends[1, edge] = min(u, v), max(u, v)
     touch(state, edge)
     settle(state)
     return edge
@@ -175,9 +137,19 @@ def add(state: State, u: int, v: int) -> int:
 
 @compiled
 def remove(state: State, edge: int) -> None:
-    """Remove an edge and update all curvatures."""
-    u, v = wide(state.ends[0, edge]), wide(state.ends[1, edge])
-    erase(state, edge)
+    """Remove an edge, free its number, and update all curvatures."""
+    graph, u, v = state.graph, wide(state.ends[0, edge]), wide(state.ends[1, edge])
+    for node in (u, v):
+        graph.degree[node] -= 1
+        found = False
+        for place in range(graph.start[node], graph.start[node] + graph.degree[node]):
+            found = found or graph.edge[place] == edge
+            if found:
+                graph.neighbor[place], graph.edge[place] = graph.neighbor[place + 1], graph.edge[place + 1]
+    state.ends[0, edge] = state.ends[1, edge] = -1
+    state.stale[edge // BLOCK] = 1
+    state.free[state.sizes[FREE]] = edge
+    state.sizes[FREE] += 1
     shift(state, u, v, wide(-1))
     settle(state)
 
@@ -185,15 +157,18 @@ def remove(state: State, edge: int) -> None:
 @compiled
 def settle(state: State) -> None:
     """Recompute the curvature of every touched edge, and its four-cycles if their largest number is unknown."""
-    terms = state.terms
+    graph, terms = state.graph, state.terms
     for place in range(state.sizes[TOUCHED]):
         edge = wide(state.touched[place])
+        i, j = wide(state.ends[0, edge]), wide(state.ends[1, edge])
         state.is_touched[edge] = 0
+        state.stale[edge // BLOCK] = 1
         if terms.largest[edge] > 0 and terms.ties[edge] == 0:
-            i, j = wide(state.ends[0, edge]), wide(state.ends[1, edge])
-            _, cycles, largest, ties = cycle_terms(state.graph, i, j, state.scratch)
+            _, cycles, largest, ties = cycle_terms(graph, i, j, state.scratch)
             terms.cycles[edge], terms.largest[edge], terms.ties[edge] = cycles, largest, ties
-        refresh(state, edge)
+        state.curvature[edge] = value(
+            graph.degree[i], graph.degree[j], terms.triangles[edge], terms.cycles[edge], terms.largest[edge]
+        )
     state.sizes[TOUCHED] = 0
 
 

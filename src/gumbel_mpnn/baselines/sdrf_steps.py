@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gumbel_mpnn.baselines.sdrf_state import BLOCK, DONE, State, add, extremes, remove, wide
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.measures.curvature import adjacency, count_terms
-from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, clear, fill_values, mark_neighbors, value
+from gumbel_mpnn.measures.curvature import adjacency, curvature_terms
+from gumbel_mpnn.measures.kernels import Adjacency, Scratch, Terms, clear, mark_neighbors, value
 from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.util.jit import compiled
 
@@ -82,16 +82,15 @@ def _first_state(graph: PairGraph, steps: int) -> State:
     room = used + 4 * (used + 2 * steps) + 12 * min(nodes, 2 * steps)
     neighbor, edge = np.zeros(room, np.int32), np.zeros(room, np.int32)
     neighbor[:used], edge[:used] = given.neighbor, given.edge
-    counted = count_terms(given, pairs)
-    curvature, ends = np.zeros(size), np.full((2, size), -1, np.int32)
-    fill_values(given, pairs, counted, curvature[:count])
+    counted, curvature = curvature_terms(given, pairs)
+    ends = np.full((2, size), -1, np.int32)
     ends[:, :count] = pairs
     return State(
         graph=Adjacency(given.start, given.degree, neighbor, edge),
         capacity=given.degree.copy(),
         ends=ends,
         terms=Terms(*(np.concatenate([term, np.zeros(steps, np.int32)]) for term in counted)),
-        curvature=curvature,
+        curvature=np.concatenate([curvature, np.zeros(steps)]),
         least=np.full(blocks, -1, np.int32),
         most=np.full(blocks, -1, np.int32),
         stale=np.ones(blocks, np.uint8),
@@ -139,10 +138,8 @@ def draw(state: State, around: Around, edge: int, tau: float, uniform: float) ->
             for b in range(1, KINDS):
                 weights[a, b] = exp(tau * min(table[a, b] - best, 0.0))  # kinds above the best do not occur
         out = _choose(state, around, x, y, rows, columns, counts, weights, tau, best, uniform)
-    for node in rows:
-        around.kind_x[node] = 0
-    for node in columns:
-        around.kind_y[node] = 0
+    around.kind_x[rows] = 0
+    around.kind_y[columns] = 0
     return out
 
 
@@ -180,8 +177,7 @@ def count_kinds(
                     best = max(best, around.after[j])
         if not around.kind_x[i]:
             continue
-        for kind in range(KINDS):
-            counts[row, kind] = totals[kind]
+        counts[row] = totals
         counts[row, around.kind_y[i]] -= 1  # itself
         for place in range(graph.start[i], graph.start[i] + graph.degree[i]):
             counts[row, around.kind_y[graph.neighbor[place]]] -= 1

@@ -102,7 +102,7 @@ def draw_around(
             count = 0
             for a in range(num_first):
                 for b in range(num_second):
-                    key = _key(first[a], second[b], num_nodes)
+                    key = min(first[a], second[b]) * num_nodes + max(first[a], second[b])
                     value = scrambled(own ^ np.uint64(key))
                     if count == per_edge and value >= hashes[count - 1]:
                         continue
@@ -114,7 +114,7 @@ def draw_around(
                 value = scrambled(own + np.uint64(attempt))
                 a = first[value % np.uint64(num_first)]
                 b = second[(value >> np.uint64(32)) % np.uint64(num_second)]
-                key = _key(a, b, num_nodes)
+                key = min(a, b) * num_nodes + max(a, b)
                 if (drawn[row, :count] == key).any() or _joined(graph, a, b):
                     continue
                 drawn[row, count] = key
@@ -136,11 +136,6 @@ def _list_alone(graph: Adjacency, mark: NDArray[np.uint8], end: int, own: int, o
             out[count] = graph.neighbor[place]
             count += 1
     return count
-
-
-@compiled
-def _key(i: int, j: int, num_nodes: int) -> int:
-    return min(i, j) * num_nodes + max(i, j)
 
 
 @compiled

@@ -116,9 +116,12 @@ def _search(x: Tensor, graph: PairGraph, span: Span, found: Tensor) -> None:
     """Fill the rows of `found` [N, K] that belong to nodes of a span."""
     start, stop = span
     size, rows = stop - start, torch.arange(start, stop, device=x.device)
-    lane = _lane_width(size, found.shape[1])
-    stride = -(-size // lane) * lane
-    chunks = rows.split(max(memory(x.device) // _bytes_per_row(stride, lane, found.shape[1]), 1))
+    # A power of two for which there are about as many lanes as columns in the lanes that are searched.
+    lane = 1 << min(max(round(math.log2(size / (found.shape[1] + 1)) / 2), 4), 8)
+    lanes = -(-size // lane)
+    stride = lanes * lane
+    bytes_per_row = 4 * stride + 48 * lanes + 48 * min(found.shape[1] + 1, lanes) * lane
+    chunks = rows.split(max(memory(x.device) // bytes_per_row, 1))
     others = x[start:stop].T
     # Allocated once; columns beyond the span remain −∞.
     scores = x.new_full((chunks[0].numel(), stride), -torch.inf)
@@ -155,16 +158,6 @@ def _top(scores: Tensor, own: Tensor, count: int, lane: int, first_node: int) ->
     column = own + rank_of(key)
     node = first_node + torch.where(column < stride, column, column - stride)
     return torch.where(key > 0, node, -1)
-
-
-def _lane_width(columns: int, count: int) -> int:
-    """Power of two for which there are about as many lanes as columns in the lanes that are searched."""
-    return 1 << min(max(round(math.log2(columns / (count + 1)) / 2), 4), 8)
-
-
-def _bytes_per_row(stride: int, lane: int, count: int) -> int:
-    lanes = stride // lane
-    return 4 * stride + 48 * lanes + 48 * min(count + 1, lanes) * lane
 
 
 Scored = tuple[Tensor, Tensor]

@@ -41,7 +41,7 @@ def community_positions(data: Data, dimensions: int) -> Tensor:
     place = torch.empty_like(order)
     place[order] = torch.arange(count)
     out = torch.zeros(count, dimensions)
-    vectors = _leading(_regularized(_overlaps(place[undirected_edges(data).cpu()], count)), min(dimensions, count))
+    vectors = _leading(_overlaps(place[undirected_edges(data).cpu()], count), min(dimensions, count))
     # The sign of an eigenvector is arbitrary: make its larger entries positive.
     signs = np.where((vectors**3).sum(0) < 0, -1.0, 1.0)
     out[:, : vectors.shape[1]] = torch.from_numpy(vectors * signs * np.sqrt(count)).float()
@@ -58,21 +58,18 @@ def _overlaps(edges: Tensor, num_nodes: int) -> Sparse:
     return coo_array((weight.repeat(2).numpy(), (row, col)), shape=(num_nodes, num_nodes)).tocsr()
 
 
-def _regularized(weights: Sparse) -> Sparse:
-    """D^-½ W D^-½, where D are the degrees plus their mean."""
+def _leading(weights: Sparse, k: int) -> Matrix:
+    """Eigenvectors of the k largest eigenvalues of D^-½ W D^-½, [N, k], or fewer if they are hard to find.
+
+    D are the degrees of the graph of `weights` W plus their mean.
+    """
     from scipy.sparse import diags_array
-
-    degree = np.asarray(weights.sum(1)).ravel()
-    scale = diags_array(1 / np.sqrt(np.maximum(degree + degree.mean(), 1e-12)))
-    return scale @ weights @ scale
-
-
-def _leading(matrix: Sparse, k: int) -> Matrix:
-    """Eigenvectors of the k largest eigenvalues of a symmetric matrix, [N, k], or fewer if they are hard to find."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
     from threadpoolctl import threadpool_limits
 
-    size = matrix.shape[0]
+    size, degree = weights.shape[0], np.asarray(weights.sum(1)).ravel()
+    scale = diags_array(1 / np.sqrt(np.maximum(degree + degree.mean(), 1e-12)))
+    matrix = scale @ weights @ scale
     with threadpool_limits(1, user_api="blas"):
         if size <= max(DENSE_NODES, 2 * k):
             dense: Matrix = np.linalg.eigh(matrix.toarray())[1][:, ::-1][:, :k]

@@ -40,12 +40,7 @@ def balanced_forman(data: Data) -> Tensor:
 
 def pair_curvature(graph: PairGraph) -> NDArray[np.float64]:
     """Balanced Forman curvature of every pair of an undirected graph, [P]."""
-    from gumbel_mpnn.measures.kernels import fill_values
-
-    neighbors, pairs = adjacency(graph), graph.pair_index.cpu().numpy()
-    out = np.empty(pairs.shape[1])
-    fill_values(neighbors, pairs, count_terms(neighbors, pairs), out)
-    return out
+    return curvature_terms(adjacency(graph), graph.pair_index.cpu().numpy())[1]
 
 
 def adjacency(graph: PairGraph) -> Adjacency:
@@ -61,16 +56,13 @@ def adjacency(graph: PairGraph) -> Adjacency:
     )
 
 
-def count_terms(graph: Adjacency, pairs: NDArray[np.int64]) -> Terms:
-    """Count triangles and four-cycles for every pair of `pairs` [2, P], with as many threads as torch uses."""
-    from gumbel_mpnn.measures.kernels import Terms, count_cycles
+def curvature_terms(graph: Adjacency, pairs: NDArray[np.int64]) -> tuple[Terms, NDArray[np.float64]]:
+    """Counts and curvature [P] of every pair of `pairs` [2, P], with as many threads as torch uses."""
+    from gumbel_mpnn.measures.kernels import Terms, fill_terms
 
-    terms = Terms(*(np.zeros(pairs.shape[1], np.int32) for _ in Terms._fields))
-    spans = list(pairwise([*range(0, pairs.shape[1], EDGES_AT_ONCE), pairs.shape[1]]))
-    threads = ThreadPoolExecutor(max(torch.get_num_threads(), 1))
-    try:
-        for done in [threads.submit(count_cycles, graph, pairs, first, last, terms) for first, last in spans]:
-            done.result()
-    finally:  # on Ctrl-C, do not wait for tasks that have not started
-        threads.shutdown(cancel_futures=True)
-    return terms
+    count = pairs.shape[1]
+    terms, curvature = Terms(*(np.zeros(count, np.int32) for _ in Terms._fields)), np.zeros(count)
+    spans = pairwise([*range(0, count, EDGES_AT_ONCE), count])
+    with ThreadPoolExecutor(max(torch.get_num_threads(), 1)) as threads:
+        list(threads.map(lambda span: fill_terms(graph, pairs, span[0], span[1], terms, curvature), spans))
+    return terms, curvature

@@ -119,27 +119,18 @@ def cycle_terms(graph: Adjacency, i: int, j: int, scratch: Scratch) -> tuple[int
 
 
 @compiled
-def count_cycles(graph: Adjacency, pairs: NDArray[np.int64], first: int, last: int, terms: Terms) -> None:
-    """Fill `terms` for the edges `first` to `last - 1` of `pairs` [2, E]."""
+def fill_terms(
+    graph: Adjacency, pairs: Ints, first: int, last: int, terms: Terms, curvature: NDArray[np.float64]
+) -> None:
+    """Count the terms of the edges from `first` to `last`, and compute their `curvature` [E]."""
     num_nodes = graph.start.size
     scratch = Scratch(np.zeros(num_nodes, np.uint8), np.zeros(num_nodes, np.int32))
     for edge in range(first, last):
-        triangles, nodes, largest, ties = cycle_terms(graph, pairs[0, edge], pairs[1, edge], scratch)
+        i, j = pairs[0, edge], pairs[1, edge]
+        triangles, nodes, largest, ties = cycle_terms(graph, i, j, scratch)
         terms.triangles[edge], terms.cycles[edge] = triangles, nodes
         terms.largest[edge], terms.ties[edge] = largest, ties
-
-
-@compiled
-def fill_values(graph: Adjacency, pairs: NDArray[np.int64], terms: Terms, out: NDArray[np.float64]) -> None:
-    """Compute the curvature `out` [E] of every edge from its counts."""
-    for edge in range(out.size):
-        out[edge] = value(
-            graph.degree[pairs[0, edge]],
-            graph.degree[pairs[1, edge]],
-            terms.triangles[edge],
-            terms.cycles[edge],
-            terms.largest[edge],
-        )
+        curvature[edge] = value(graph.degree[i], graph.degree[j], triangles, nodes, largest)
 
 
 @compiled

@@ -53,10 +53,6 @@ class Decomposition:
 
     def relabel(self, data: Data) -> Data:
         """Copy of `data` with the pseudo labels as `y`, for use with other measures."""
-        if data.num_nodes != len(self.pseudo_labels):
-            raise DataError(
-                f"this graph has {data.num_nodes} nodes, but the decomposed graph has {len(self.pseudo_labels)}"
-            )
         relabelled = copy.copy(data)
         relabelled.y = self.pseudo_labels.to(data.y.device)
         return relabelled

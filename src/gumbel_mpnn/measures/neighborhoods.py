@@ -22,28 +22,18 @@ def neighborhood_distributions(data: Data, own_label: bool = True, directed: boo
             the graph is treated as undirected.
     """
     y, num_nodes = labels_of(data), node_count(data)
-    arcs = directed_edges(data) if directed else _both_ways(undirected_edges(data))
-    counts = _label_counts(arcs, y, num_nodes).double()
+    edges = directed_edges(data) if directed else undirected_edges(data)
+    counts = neighbor_label_counts(edges, y, num_nodes, directed).double()
     if own_label:
         labelled = (y >= 0).nonzero().squeeze(1)
         counts[labelled, y[labelled]] += 1
     return counts / counts.sum(1, keepdim=True).clamp(min=1)
 
 
-def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int) -> Tensor:
-    """Number of neighbors in each class for every node of a graph with undirected `edges` [2, E]: int64 [N, C]."""
-    return _label_counts(_both_ways(edges), y, num_nodes)
-
-
-def _both_ways(edges: Tensor) -> Tensor:
-    return torch.cat([edges, edges.flip(0)], dim=1)
-
-
-def _label_counts(arcs: Tensor, y: Tensor, num_nodes: int) -> Tensor:
-    """Number of `arcs` [2, A] into every node from each class, int64 [N, C]."""
-    num_classes = class_count(y)
-    neighbor, node = arcs
-    known = y[neighbor] >= 0
+def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int, directed: bool = False) -> Tensor:
+    """Number of neighbors in each class for every node of a graph with `edges` [2, E], int64 [N, C]."""
+    neighbor, node = edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
+    num_classes, known = class_count(y), y[neighbor] >= 0
     key = node[known] * num_classes + y[neighbor[known]]
     return torch.bincount(key, minlength=num_nodes * num_classes).view(num_nodes, num_classes)
 

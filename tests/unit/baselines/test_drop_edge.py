@@ -96,9 +96,9 @@ def test_all_or_nothing():
     ("options", "message"),
     [
         ({"edge_dropout": -0.1}, "edge_dropout must lie between 0 and 1"),
-        ({"samples": 0}, "samples must be 1 or more"),
+        ({"samples": 0}, "samples must be at least 1"),
         ({"agreement": 1.0}, "set samples to 2 or more"),
-        ({"agreement": -1.0, "samples": 2}, "agreement must be 0 or more"),
+        ({"agreement": -1.0, "samples": 2}, "agreement must lie between 0"),
         ({"agreement_ramp": 1.5}, "agreement_ramp must lie between 0 and 1"),
         ({"edge_dropot": 0.1}, "DropEdge has no option 'edge_dropot': did you mean 'edge_dropout'"),
         ({"hidden_channel": 8}, "DropEdge has no option 'hidden_channel': did you mean 'hidden_channels'"),
