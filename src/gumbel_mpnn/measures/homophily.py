@@ -90,6 +90,6 @@ def training_pairs(data: Data, train_mask: Tensor) -> dict[str, PairValues]:
     found: dict[str, PairValues] = {}
     for kind, count in zip(PAIRS, (2, 1, 0), strict=True):
         part = Data(edge_index=edges[:, ends == count], y=y, num_nodes=len(y))
-        found[kind] = {"num_edges": part.edge_index.shape[1]}
-        found[kind] |= {name: none_if_nan(function(part)) for name, function in OF_PAIRS.items()}
+        values = {name: none_if_nan(function(part)) for name, function in OF_PAIRS.items()}
+        found[kind] = {"num_edges": part.edge_index.shape[1], **values}
     return found

@@ -61,11 +61,7 @@ def class_affinity(belief: Tensor, edge_index: Tensor, pairs: Tensor) -> Tensor:
 
 
 def random_non_edges(edge_index: Tensor, num_nodes: int, count: int, seed: int = 0) -> Tensor:
-    """Random pairs of different nodes that are not joined, [2, count], by their number with equal chance.
-
-    Raises:
-        DataError: if there are hardly any.
-    """
+    """Random pairs of different nodes that are not joined, [2, count]; a `DataError` if there are hardly any."""
     generator = torch.Generator().manual_seed(seed)
     source, target = edge_index.cpu()
     taken = torch.cat([source * num_nodes + target, target * num_nodes + source]).unique()

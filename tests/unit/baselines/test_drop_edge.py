@@ -127,16 +127,6 @@ def test_the_agreement_of_three_nodes_by_hand():
     torch.testing.assert_close(half_grown, (classification + 0.5 * 3.0 * distance)[None])
 
 
-def test_several_graphs_without_dropped_edges_agree_up_to_dropout():
-    without = make(edge_dropout=0.0, samples=2, agreement=1.0).train()
-    y, mask = torch.arange(NODES) % 3, torch.ones(1, NODES, dtype=torch.bool)
-    probability = without(X, GRAPH).softmax(-1)
-    sharpened = probability.square() / probability.square().sum(-1, keepdim=True)
-    distance = (probability - sharpened).square().sum(-1).mean()
-    expected = torch.nn.functional.cross_entropy(without(X, GRAPH), y) + distance
-    torch.testing.assert_close(without.training_loss(X, GRAPH, y, mask, torch.tensor(0.0)), expected[None])
-
-
 def settings(model="drop-edge", **options):
     tables = {"model": {"hidden_channels": 8, **options}, "train": {"lr": 0.01, "epochs": 6}}
     return resolve("toy", models.canonical(model), tables, models.complete)

@@ -41,29 +41,12 @@ def test_nodes_can_be_given_apart():
     del batch.n_id
     found = gm.candidates.for_batch(batch, data.candidate_index, n_id=torch.tensor([3, 4, 5]))
     assert found.candidate_index.tolist() == [[0], [2]]
-
-
-def test_a_batch_without_candidates_has_none():
-    data = path_of_six()
-    found = gm.candidates.for_batch(data.subgraph(torch.tensor([1, 2])), data.candidate_index)
-    assert found.candidate_index.shape == (2, 0)
-    none = gm.candidates.for_batch(data, torch.empty(2, 0, dtype=torch.int64))
+    none = gm.candidates.for_batch(batch, torch.empty(2, 0, dtype=torch.int64), n_id=torch.tensor([3, 4, 5]))
     assert none.candidate_index.shape == (2, 0)
 
 
-def test_every_pair_of_the_batch_and_no_other():
-    data = gm.data.demo_graph()
-    data.n_id = torch.arange(data.num_nodes)
-    whole = gm.candidates.Local(per_node=5)(data)
-    for batch in RandomNodeLoader(whole, num_parts=3, shuffle=True):
-        batch = gm.candidates.for_batch(batch, whole.candidate_index)
-        here = set(batch.n_id.tolist())
-        among = [pair for pair in map(tuple, whole.candidate_index.T.tolist()) if here.issuperset(pair)]
-        assert original_pairs(batch) == sorted(among)
-
-
 def test_a_random_node_loader_trains_a_model():
-    """Without a warning that the candidates belong to other nodes."""
+    """Batches have every pair of their nodes and no other, without a warning that they belong to other nodes."""
     data = gm.data.demo_graph()
     data.n_id = torch.arange(data.num_nodes)
     data.train_mask = data.train_mask[:, 0]
@@ -71,8 +54,11 @@ def test_a_random_node_loader_trains_a_model():
     model = gm.GumbelMPNN(in_channels=data.num_features, out_channels=4, hidden_channels=8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for batch in RandomNodeLoader(whole, num_parts=2):
+        for batch in RandomNodeLoader(whole, num_parts=2, shuffle=True):
             batch = gm.candidates.for_batch(batch, whole.candidate_index)
+            here = set(batch.n_id.tolist())
+            among = [pair for pair in map(tuple, whole.candidate_index.T.tolist()) if here.issuperset(pair)]
+            assert original_pairs(batch) == sorted(among)
             loss = F.cross_entropy(model(batch)[batch.train_mask], batch.y[batch.train_mask])
             (loss + model.auxiliary_loss(batch)).backward()
     assert all(parameter.grad is not None for parameter in model.backbone.parameters())
