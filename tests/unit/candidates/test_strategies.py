@@ -320,10 +320,6 @@ class TestDrawsAtTwoHops:
         star = PairGraph.build(edges(*((0, leaf) for leaf in range(1, 200))), 200)
         assert TwoHop(1).propose(Data(num_nodes=200), star)[1].bincount().max() < 8
 
-    def test_nodes_draw_independently(self):
-        star = PairGraph.build(edges(*((0, leaf) for leaf in range(1, 200))), 200)
-        assert TwoHop(1).propose(Data(num_nodes=200), star)[1].bincount().max() < 8
-
     @pytest.mark.parametrize("seed", [0, 1, -5, 2**70])
     def test_those_with_the_smallest_hashes_are_drawn(self, seed):
         stream = scramble(0 + derive_seed(seed, "two_hop"))
