@@ -31,7 +31,7 @@ def count_common(arcs: Tensor, num_nodes: int, pairs: Tensor, weight: Tensor | N
         counts = np.empty(len(first), np.int64)
         find_common(start, neighbor, first, second, counts, none)
         number = torch.from_numpy(counts).to(arcs.device)
-        if weight is not None:
+        if weight is not None and len(number):
             both = np.empty((2, counts.sum()), np.int64)
             find_common(start, neighbor, first, second, counts, both)
             one, other = weight[torch.from_numpy(both).to(arcs.device)]
