@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.report import Fixed, Row
+from gumbel_mpnn.report import Row
 
 ERRORS = 2.0
 """Two means are called the same if they differ by at most this many joint standard errors."""
@@ -19,6 +19,23 @@ SHARE = 0.1
 """Any other number is within reach if it differs from the published one by at most this share of it."""
 ROUNDING = 1e-9
 """Allowance for rounding errors in a difference."""
+
+
+class Fixed(float):
+    """A float that a table shows with its own number of decimals."""
+
+    digits: int
+
+    def __new__(cls, value: float, digits: int) -> Fixed:
+        """`value`, to be shown with `digits` decimals."""
+        number = super().__new__(cls, value)
+        number.digits = digits
+        return number
+
+    @classmethod
+    def parse(cls, text: str) -> Fixed:
+        """The number written in `text`, with as many decimals as are written there."""
+        return cls(float(text), len(text.partition(".")[2]))
 
 
 def published(table: str) -> dict[str, dict[str, Any]]:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from experiments.published import Fixed
 from gumbel_mpnn import compare
-from gumbel_mpnn.report import MODEL_NAMES, Cell, Fixed, Markdown, Row, Table
+from gumbel_mpnn.report import MODEL_NAMES, Cell, Markdown, Row, Table
 from gumbel_mpnn.runs import ONE_SPLIT, Paired, Run, RunSpec, Summary, corrected, flat
 from gumbel_mpnn.util import counted
 

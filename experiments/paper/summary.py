@@ -8,9 +8,9 @@ from pathlib import Path
 from experiments.experiment import PAPER_PRESETS, PLAIN, Page
 from experiments.pages import read_rows
 from experiments.paper.accuracy import CHOOSING, TESTING
-from experiments.published import POINTS, SHARE, PaperNumber, decimals
+from experiments.published import POINTS, SHARE, Fixed, PaperNumber, decimals
 from experiments.rows import NO_DATA, Columns, paragraphs
-from gumbel_mpnn.report import Fixed, Row, Table
+from gumbel_mpnn.report import Row, Table
 
 NOT_RUN = "not run"
 GIVEN = "given graph"

@@ -8,9 +8,9 @@ import pytest
 from experiments import PAGES, published
 from experiments.experiment import TUNED_DATASETS
 from experiments.paper.summary import NOT_RUN, Summary
-from experiments.published import PaperNumber
+from experiments.published import Fixed, PaperNumber
 from gumbel_mpnn.data import specs
-from gumbel_mpnn.report import Fixed
+from gumbel_mpnn.report import Table
 
 FILES = sorted((Path(__file__).parents[2] / "experiments" / "paper" / "published").glob("*.toml"))
 OF_OTHER_PAPERS = ("poison",)
@@ -112,3 +112,10 @@ class TestSummary:
         )
         assert rows["long-range", "leaf-count", "gumbel-mpnn", "test %, 2 layers"]["verdict"] == NOT_RUN
         assert rows["accuracy", "cora", "gcn", "test %"]["verdict"] == NOT_RUN
+
+
+def test_numbers_with_decimals_of_their_own():
+    table = Table(["a"], [[Fixed.parse("0.80")], [0.8]], digits=4)
+    assert table.render("markdown").splitlines()[2:] == ["| 0.80 |", "| 0.8000 |"]
+    assert table.render("csv").splitlines()[1:] == ["0.8", "0.8"]
+    assert type(Fixed(0.1, 1) + 1) is float

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gumbel_mpnn.cli import common
 from gumbel_mpnn.util.errors import counted
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from gumbel_mpnn.report import Table
 
 
 @common.in_one_sentence
@@ -38,33 +33,24 @@ def audit(
     """
     import pandas as pd
 
+    from gumbel_mpnn.report import Table
+
     trained = common.finished_run(run, runs, own, data_root)
     common.check_output("--out", out, common.TABLES, inputs=own.files, run=trained, force=force)
     found = trained.audit()
     most = None if out is not None else top
     kinds = {"edge": found.edges[:most], "missing": found.missing[:most]}
-    table = pd.concat([pairs.assign(kind=kind) for kind, pairs in kinds.items()], ignore_index=True)
-    table = table[["kind", *found.edges.columns]]
+    table = pd.concat(kinds, names=["kind"]).reset_index("kind").reset_index(drop=True)
     if out is not None:
         counts = f"{counted(len(found.edges), 'edge')} and {counted(len(found.missing), 'missing pair')} are"
         common.write_table(table, out, counts, format)
         return
-    common.emit(_table(table, format), format, found.to_dict(top))
+    if format is not common.OutputFormat.csv:  # the others mark predicted classes with a question mark
+        for end in ("source", "target"):
+            mark = table.pop(f"{end}_known").map({True: "", False: "?"})
+            table[f"{end}_class"] = table[f"{end}_class"].astype(str) + mark
+        table = table.drop(columns="affinity")
+    headings = {name: name.replace("_", " ") for name in table.columns}
+    common.emit(Table.of(table, headings=headings), format, found.to_dict(top))
     weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())
     common.note(f"weights of the facts in this graph: {weights}")
-
-
-def _table(pairs: DataFrame, format: common.OutputFormat) -> Table:
-    """CSV has all columns; other tables mark predicted classes with a question mark."""
-    from gumbel_mpnn.report import Table
-
-    for end in ("source", "target"):
-        known = pairs.pop(f"{end}_known").astype(bool)
-        if format is common.OutputFormat.csv:
-            pairs[f"{end}_known"] = known.map({True: "true", False: "false"})
-        else:
-            pairs[f"{end}_class"] = pairs[f"{end}_class"].astype(str) + known.map({True: "", False: "?"})
-    if format is not common.OutputFormat.csv:
-        pairs = pairs.drop(columns="affinity")
-    columns = list(map(str, pairs.columns))
-    return Table(columns, common.rows_of(pairs), headings={name: name.replace("_", " ") for name in columns})

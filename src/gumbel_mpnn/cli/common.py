@@ -333,9 +333,10 @@ def write_table(
 
     The ending of the file tells which; a pipe or standard output, which have none, get what --format says.
     """
+    from gumbel_mpnn.report import Table
+
     if (suffix_of(path) or f".{format}") == ".json":
-        columns = list(map(str, table.columns))
-        content = to_json([dict(zip(columns, row, strict=True)) for row in rows_of(table)], indent=1) + "\n"
+        content = Table.of(table).render("json") + "\n"
     else:
         content = table.to_csv(index=False, float_format=digits, lineterminator="\n")
     write_atomically(path, content.encode())
@@ -346,9 +347,3 @@ def note_of(path: Path, what: str) -> None:
     """Say which file a result was written to; nothing for standard output, devices and pipes."""
     if not is_stream(path):
         note(f"{what} in {path}")
-
-
-def rows_of(table: pd.DataFrame) -> list[list[str | int | float | None]]:
-    """Return the rows of a table as plain values, with None in place of NaN."""
-    rows = table.astype(object).itertuples(index=False, name=None)
-    return [[None if value != value else value for value in row] for row in rows]

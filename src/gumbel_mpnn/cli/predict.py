@@ -43,6 +43,6 @@ def predict(
     if out is not None:
         common.write_table(table, out, f"predictions of {counted(len(table), 'node')} are", format)
     else:
-        common.emit(Table(list(map(str, table.columns)), common.rows_of(table), digits=4), format)
+        common.emit(Table.of(table, digits=4), format)
     if score:
         common.note(score)

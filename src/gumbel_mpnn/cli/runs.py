@@ -77,7 +77,7 @@ def runs(
         several = table.groupby("dataset")["data_hash"].transform("nunique") > 1
         table.loc[several, "dataset"] += " (" + table["data_hash"].str[:6] + ")"
     headings = {"dataset": "data set", "n": "runs"}
-    common.emit(Table(columns, common.rows_of(table[columns]), headings, shares=("test", "std", "val")), format)
+    common.emit(Table.of(table[columns], headings=headings, shares=("test", "std", "val")), format)
 
 
 @app.command()

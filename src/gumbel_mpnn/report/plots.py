@@ -10,22 +10,18 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from gumbel_mpnn.measures import node_degrees
-from gumbel_mpnn.report.pairs import pairs_of
-from gumbel_mpnn.report.style import PALETTE, as_label, new_axes, shared_style
+from gumbel_mpnn.report.graphs import WHOLE_DEGREES, class_names, degree_histograms, node_ids, pairs_of
+from gumbel_mpnn.report.style import PALETTE, shared_style
 from gumbel_mpnn.util.errors import UserError, check_at_least, unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from torch_geometric.data import Data
 
     from gumbel_mpnn.runs.run import Run
 
 METRIC, LOSS, OTHER = PALETTE[0], PALETTE[1], PALETTE[2]
 MOST_COUNTS = 12
 """The cells of a confusion matrix of more classes are too small for numbers."""
-WHOLE_DEGREES = 40
-"""Up to this degree there is one bar for each degree, above it their widths grow."""
 BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 7}
 """Place of a legend."""
 KEPT, DROPPED, ADDED = "kept", "dropped", "added"
@@ -54,7 +50,7 @@ def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
         if ax is not None:
             raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
         with shared_style():
-            axes = new_axes(len(names), columns=2)
+            axes = _new_axes(len(names), columns=2)
             for place, name in zip(axes, names, strict=True):
                 PLOTS[name](run, place)
         return axes
@@ -63,9 +59,24 @@ def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
     if what not in names:
         raise UserError(f"{reasons[what]}: plot {' or '.join(map(repr, names))}")
     with shared_style():
-        ax = new_axes(1)[0] if ax is None else ax
+        ax = _new_axes(1)[0] if ax is None else ax
         PLOTS[what](run, ax)
     return ax
+
+
+def _new_axes(count: int, columns: int = 1, size: float = 4.2) -> Any:
+    """Axes of a new figure, [count]."""
+    import matplotlib.pyplot as plt
+
+    rows = -(-count // columns)
+    figure = plt.figure(figsize=(size * columns, size * rows), layout="constrained")
+    return np.array([figure.add_subplot(rows, columns, place + 1) for place in range(count)])
+
+
+def _as_label(text: object, most: int = 14) -> str:
+    """Text of the user for a figure: short, on one line, and with dollar signs that do not begin a formula."""
+    words = " ".join(str(text).split())
+    return (words if len(words) <= most else words[: most - 1] + "…").replace("$", r"\$")
 
 
 def _draw_curves(run: Run, ax: Axes) -> None:
@@ -96,8 +107,7 @@ def _draw_confusion(run: Run, ax: Axes) -> None:
     """Shares of each true class by predicted class, with counts."""
     count = run.confusion_matrix().numpy()
     share = count / np.maximum(count.sum(1, keepdims=True), 1)
-    names = run.data.get("class_names") or range(len(count))
-    labels = [as_label(name, 14) for name in names][: len(count)]
+    labels = list(map(_as_label, class_names(run.data, len(count))))
     image = ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
     if len(count) <= MOST_COUNTS:
         for (row, column), value in np.ndenumerate(count):
@@ -117,12 +127,12 @@ def _draw_confusion(run: Run, ax: Axes) -> None:
 def _draw_probabilities(run: Run, ax: Axes) -> None:
     """Histogram of the learned probabilities of given edges and of candidates."""
     pairs = pairs_of(run)
-    kinds = ((pairs.given, "given edges", METRIC, "-"), (~pairs.given, "candidates", LOSS, "--"))
-    for kind, name, color, style in kinds:
-        if kind.any():
-            label = f"{name}: {kind.sum():,}, {pairs.learned[kind].sum():,} of them at ½ or more"
-            look: dict[str, Any] = {"histtype": "step", "linewidth": 1.5, "color": color, "linestyle": style}
-            ax.hist(pairs.probability[kind], np.linspace(0, 1, 41).tolist(), label=label, **look)
+    for given, name, color, style in ((True, "given edges", METRIC, "-"), (False, "candidates", LOSS, "--")):
+        kind = pairs[pairs["given"] == given]
+        if len(kind):
+            label = f"{name}: {len(kind):,}, {kind['learned'].sum():,} of them at ½ or more"
+            counts, bins = np.histogram(kind["probability"], 40, (0, 1))
+            ax.stairs(counts, bins, label=label, linewidth=1.5, color=color, linestyle=style)
     ax.axvline(0.5, color="#999999", linewidth=0.8)
     ax.set(yscale="log", xlim=(0, 1), ylabel="pairs of nodes", title="learned edge probabilities")
     ax.set_ylim(bottom=0.7)
@@ -132,18 +142,16 @@ def _draw_probabilities(run: Run, ax: Axes) -> None:
 
 def _draw_degrees(run: Run, ax: Axes) -> None:
     """Histogram of the degrees in the given and in the learned graph."""
-    before, after = (node_degrees(graph).cpu().numpy() for graph in (run.data, run.rewire()))
-    most = max(before.max(), after.max())
-    bins = np.arange(min(most, WHOLE_DEGREES) + 2) - 0.5
-    if most > WHOLE_DEGREES:
-        bins = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round()]) - 0.5
+    found = degree_histograms(run.data, run.rewire())
+    bins = np.array(found["bins"]) - 0.5
+    if bins[-1] > WHOLE_DEGREES + 1:
         ax.set_xscale("symlog", linthresh=1)
         ax.xaxis.set_major_formatter("{x:g}")
     # The first line is wide, so that it is seen under the second where the degrees are the same.
-    for degree, name, color, style, width in ((before, "given", METRIC, "-", 3), (after, "learned", OTHER, "--", 1.5)):
-        label = f"{name} graph: mean {degree.mean():.1f}, {(degree == 0).sum():,} isolated"
-        look: dict[str, Any] = {"histtype": "step", "linewidth": width, "color": color, "linestyle": style}
-        ax.hist(degree, bins.tolist(), label=label, **look)
+    looks = (("before", "given", METRIC, "-", 3), ("after", "learned", OTHER, "--", 1.5))
+    for (when, name, color, style, width), mean, isolated in zip(looks, found["mean"], found["isolated"], strict=True):
+        label = f"{name} graph: mean {mean:.1f}, {isolated:,} isolated"
+        ax.stairs(found[when], bins, label=label, linewidth=width, color=color, linestyle=style)
     ax.set_xlim(left=-0.5)
     ax.set(xlabel="degree", ylabel="nodes", title="degrees before and after")
     ax.legend(**BELOW)
@@ -197,10 +205,10 @@ def plot_neighborhood(
     label = run.data.y if color == "class" else run.predict_proba().argmax(-1)
     classes = {one: int(label[one]) for one in near}
     nodes = _rings(near, classes)
-    nodes["name"] = [as_label(ids[one], 12) for one in nodes.index]
+    nodes["name"] = [_as_label(ids[one], 12) for one in nodes.index]
     counts = ", ".join(f"{(edges['kind'] == kind).sum()} {kind}" for kind in EDGES)
     with shared_style():
-        axes = new_axes(2, columns=2, size=(4.8, 4.8))
+        axes = _new_axes(2, columns=2, size=4.8)
         _draw_neighborhood(axes[0], nodes, edges[edges["kind"] != ADDED].assign(kind=KEPT), middle)
         _draw_neighborhood(axes[1], nodes, edges, middle)
         axes[0].set_title("given graph")
@@ -208,21 +216,16 @@ def plot_neighborhood(
         part = f"\n({len(near)} of {found} nodes: the nearest, and those with the surest edges)" * (len(near) < found)
         within = f"neighbors within {hops} hop{'s' * (hops > 1)}"
         axes[0].figure.suptitle(f"node {nodes['name'][middle]} and {within}{part}")
-        _legend(axes, sorted(set(classes.values())), run.data.get("class_names"), color)
+        _legend(axes, sorted(set(classes.values())), run, color)
     return axes
-
-
-def node_ids(data: Data) -> list[str]:
-    """Names of the nodes: their ids, or their numbers if they have none."""
-    return [str(name) for name in data.get("node_ids") or range(int(data.num_nodes or 0))]
 
 
 def _edges(run: Run, threshold: float) -> pd.DataFrame:
     """Edges before or after rewiring, each once: their ends, their kind, and how far their probability is from ½."""
     pairs = pairs_of(run)
-    ends = {"one": pairs.ends.min(0), "other": pairs.ends.max(0)}
-    facts = {"before": pairs.given, "after": pairs.probability >= threshold, "sure": np.abs(pairs.probability - 0.5)}
-    found = pd.DataFrame({**ends, **facts})
+    ends = pairs[["source", "target"]]
+    found = pd.DataFrame({"one": ends.min(axis=1), "other": ends.max(axis=1), "before": pairs["given"]})
+    found = found.assign(after=pairs["probability"] >= threshold, sure=(pairs["probability"] - 0.5).abs())
     found = found[found["before"] | found["after"]].groupby(["one", "other"], as_index=False).max()
     found["kind"] = np.where(found["before"], np.where(found["after"], KEPT, DROPPED), ADDED)
     return found
@@ -276,13 +279,13 @@ def _look(label: int) -> tuple[str, str]:
     return ("#bbbbbb", "o") if label < 0 else (CLASS_COLORS[label % len(CLASS_COLORS)], MARKERS[label % len(MARKERS)])
 
 
-def _legend(axes: Any, labels: list[int], names: Any, color: str) -> None:
+def _legend(axes: Any, labels: list[int], run: Run, color: str) -> None:
     """One legend under both axes: kinds of edges, then classes."""
     from matplotlib.lines import Line2D
 
-    handles = axes[1].get_legend_handles_labels()[0]
+    handles, names = axes[1].get_legend_handles_labels()[0], class_names(run.data, max(labels) + 1)
     for label in labels:
         shade, marker = _look(label)
-        text = "no label" if label < 0 else f"{color} {as_label(names[label] if names else label, 14)}"
+        text = "no label" if label < 0 else f"{color} {_as_label(names[label])}"
         handles.append(Line2D([], [], linestyle="", marker=marker, color=shade, label=text))
     axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gumbel_mpnn.util.files import suffix_of, write_atomically
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BY_CAPITALS = ["frozen", "random", "auto", "auto-frozen", "auto-random", "auto-wary", "auto-wary-frozen"]
 MODEL_NAMES: Mapping[str, str] = {
@@ -75,22 +72,3 @@ def saved_figure(paths: Iterable[Path], columns: int, size: tuple[float, float])
                 write_atomically(path, content.getvalue())
         finally:
             plt.close(figure)
-
-
-def new_axes(count: int, columns: int = 1, size: tuple[float, float] = (4.6, 3.6)) -> NDArray[Any]:
-    """Axes of a new figure, [count]; a place that is left over stays empty."""
-    import matplotlib.pyplot as plt
-
-    rows = -(-count // columns)
-    size = (size[0] * columns, size[1] * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    found: NDArray[Any] = axes.flatten()
-    for unused in found[count:]:
-        figure.delaxes(unused)
-    return found[:count]
-
-
-def as_label(text: object, most: int = 20) -> str:
-    """Text of the user for a figure: short, on one line, and with dollar signs that do not begin a formula."""
-    words = " ".join(str(text).split())
-    return (words if len(words) <= most else words[: most - 1] + "…").replace("$", r"\$")

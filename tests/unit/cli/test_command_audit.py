@@ -33,7 +33,7 @@ class TestAudit:
         text = command("audit", trained, "--top", "2", "--format", "csv").stdout
         rows = list(csv_format.DictReader(text.splitlines()))
         assert [float(row["evidence"]) for row in rows[:2]] == [row["evidence"] for row in shown["edges"]]
-        assert rows[0]["source_known"] in ("true", "false")
+        assert rows[0]["source_known"] in ("True", "False")
         plain = json.loads(command("audit", train(*csv, *GCN, "--splits", "0"), "--format", "json").stdout)
         assert plain["edges"][0]["probability"] is None
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -12,7 +13,6 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.report.page import explorer, write_page
 from gumbel_mpnn.report.page.content import page_content
 from gumbel_mpnn.report.page.explorer import MOST_NODES, MOST_PAIRS
-from gumbel_mpnn.report.pairs import Pairs
 from helpers import small_data
 from quick_fit import quick
 
@@ -47,7 +47,8 @@ def test_edges_are_counted_as_run_changes_counts_them(run, content):
 
 
 def test_probabilities_next_to_the_threshold_are_not_rounded_over_it(run):
-    almost = Pairs(np.array([[0, 1], [1, 2]]), np.array([True, True]), np.array([0.49999, 0.5]))
+    almost = pd.DataFrame({"source": [0, 1], "target": [1, 2], "given": True, "probability": [0.49999, 0.5]})
+    almost["learned"] = [False, True]
     assert explorer.explorer_of([(run, almost, None)])[1][0]["probability"] == [0.499, 0.5]
 
 

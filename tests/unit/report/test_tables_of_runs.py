@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
-from gumbel_mpnn.report import Fixed, Table, run_table
+from gumbel_mpnn.report import Table, run_table
 from gumbel_mpnn.report.demo import demo_figure
 from gumbel_mpnn.runs.fit import fit
 from helpers import changed, small_data
@@ -102,13 +102,6 @@ def test_small_numbers_are_kept_where_they_are_asked_for():
     shown = Table(["gap"], rows, digits=4, keep_small=True).render("text").split()[2:]
     assert shown == ["2.6e-08", "-4.0e-05", "0.0000", "0.0001", "–", "3"]
     assert Table(["gap"], rows, digits=4).render("text").split()[2] == "0.0000"
-
-
-def test_numbers_with_decimals_of_their_own():
-    table = Table(["a"], [[Fixed.parse("0.80")], [0.8]], digits=4)
-    assert table.render("markdown").splitlines()[2:] == ["| 0.80 |", "| 0.8000 |"]
-    assert table.render("csv").splitlines()[1:] == ["0.8", "0.8"]
-    assert type(Fixed(0.1, 1) + 1) is float
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, node_degrees, undirected_edges
+from gumbel_mpnn.measures import MEASURES, measure, neighborhood_distributions, undirected_edges
 from gumbel_mpnn.measures.homophily import OF_PAIRS
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
 from gumbel_mpnn.measures.structure import class_count
 from gumbel_mpnn.nn import backbones
+from gumbel_mpnn.report.graphs import class_names, degree_histograms, pairs_of
 from gumbel_mpnn.report.page.explorer import AUDITED, Explored, check_nodes, explorer_of
-from gumbel_mpnn.report.pairs import Pairs, pairs_of
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.choice import read_choices
@@ -33,8 +34,6 @@ from gumbel_mpnn.util.files import none_if_nan
 CONTROL = "frozen"
 MOST_CURVES = 20
 MOST_POINTS = 150
-WHOLE_DEGREES = 30
-"""Up to this degree there is a bar for each degree, above it the widths grow."""
 MOST_CLASSES = 50
 """More classes have no matrices."""
 Records = Sequence[Record]
@@ -47,7 +46,7 @@ def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, A
     for run, name in zip(runs, _names(runs), strict=True):
         pairs, audit = _attempt(pairs_of, run), _attempt(Run.audit, run)
         parts.append(_part(run, name, pairs, audit))
-        if isinstance(pairs, Pairs):
+        if isinstance(pairs, pd.DataFrame):
             explored = (run, pairs, audit if isinstance(audit, Audit) else None)
             by_data.setdefault(run.records[0].data_hash, []).append((parts[-1], explored))
     graphs = list[dict[str, Any]]()
@@ -68,7 +67,7 @@ def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
         return {"missing": str(error)}
 
 
-def _part(run: Run, name: str, pairs: Pairs | dict[str, Any], audit: Audit | dict[str, Any]) -> dict[str, Any]:
+def _part(run: Run, name: str, pairs: pd.DataFrame | dict[str, Any], audit: Audit | dict[str, Any]) -> dict[str, Any]:
     splits, seeds = {record.split for record in run.records}, {record.seed for record in run.records}
     about = {
         "dataset": run.settings.dataset,
@@ -88,9 +87,9 @@ def _part(run: Run, name: str, pairs: Pairs | dict[str, Any], audit: Audit | dic
         "curves": _attempt(_curves, run),
         "confusion": _attempt(_confusion, run),
         "choice": None if run.choice is None else {**run.choice.to_dict(), "sentence": run.choice.sentence()},
-        "structure": _attempt(_structure, run, pairs) if isinstance(pairs, Pairs) else pairs,
+        "structure": _attempt(_structure, run, pairs) if isinstance(pairs, pd.DataFrame) else pairs,
         "audit": audit,
-        "explorer": None if isinstance(pairs, Pairs) else pairs,
+        "explorer": None if isinstance(pairs, pd.DataFrame) else pairs,
     }
 
 
@@ -233,18 +232,18 @@ def _confusion(run: Run) -> dict[str, Any]:
         raise UserError(f"there are {len(counts)} classes, and only up to {MOST_CLASSES} are shown as a matrix")
     if not bool(counts.any()):
         raise UserError("these runs have no test nodes")
-    names = run.data.get("class_names") or range(len(counts))
-    return {"classes": [str(name) for name in names][: len(counts)], "counts": counts.tolist()}
+    return {"classes": class_names(run.data, len(counts)), "counts": counts.tolist()}
 
 
-def _structure(run: Run, pairs: Pairs) -> dict[str, Any]:
+def _structure(run: Run, pairs: pd.DataFrame) -> dict[str, Any]:
     """Counts of edges, degrees, matrices of classes and measures of the given and the learned graph.
 
     `unseen` has the same matrices for edges between nodes that a run did not train on. There every run counts with its
     own graph and split, since the mean graph has learned from the training nodes of all splits.
     """
-    data, given, learned = run.data, pairs.given, pairs.learned
-    before, after = (_with_edges(data, pairs.ends[:, kind]) for kind in (given, learned))
+    data, given, learned = run.data, pairs["given"], pairs["learned"]
+    ends = torch.from_numpy(pairs[["source", "target"]].to_numpy().T)
+    before, after = (_with_edges(data, ends[:, kind.to_numpy()]) for kind in (given, learned))
     old, new = measure(before), measure(after)
     num_classes = class_count(data.y)
     kinds = None if run.settings.rewiring is None else run.measure_pairs()
@@ -252,8 +251,8 @@ def _structure(run: Run, pairs: Pairs) -> dict[str, Any]:
     few = num_classes <= MOST_CLASSES
     return {
         "counts": {name: int(some.sum()) for name, some in counts.items()},
-        "degrees": _degrees(before, after),
-        "classes": [str(name) for name in data.get("class_names") or range(num_classes)][:num_classes],
+        "degrees": degree_histograms(before, after),
+        "classes": class_names(data, num_classes),
         "all": {when: _matrices(_classes(graph)) for when, graph in (("before", before), ("after", after))}
         if few
         else None,
@@ -270,26 +269,9 @@ def _structure(run: Run, pairs: Pairs) -> dict[str, Any]:
     }
 
 
-def _with_edges(data: Data, edges: Any) -> Data:
+def _with_edges(data: Data, edges: Tensor) -> Data:
     """The labels of a graph with other edges."""
-    return Data(edge_index=torch.as_tensor(edges), y=data.y.cpu(), num_nodes=data.num_nodes)
-
-
-def _degrees(before: Data, after: Data) -> dict[str, Any]:
-    """Histograms over the same bins; a bin is from its edge up to the next one."""
-    degrees = [node_degrees(graph).numpy() for graph in (before, after)]
-    most = int(max(degree.max(initial=0) for degree in degrees))
-    bins = np.arange(min(most, WHOLE_DEGREES) + 2)
-    if most > WHOLE_DEGREES:
-        bins = np.unique([0, *np.geomspace(1, most + 1, WHOLE_DEGREES).round().astype(int)])
-    counts = [np.histogram(degree, [*bins[:-1], bins[-1] - 1e-9])[0].tolist() for degree in degrees]
-    return {
-        "bins": bins.tolist(),
-        "before": counts[0],
-        "after": counts[1],
-        "mean": [round(float(degree.mean()), 3) for degree in degrees],
-        "isolated": [int((degree == 0).sum()) for degree in degrees],
-    }
+    return Data(edge_index=edges, y=data.y.cpu(), num_nodes=data.num_nodes)
 
 
 def _classes(graph: Data) -> dict[str, Tensor]:

@@ -8,14 +8,14 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
 
 from gumbel_mpnn.data.check import IDENTITY
-from gumbel_mpnn.report.pairs import Pairs
-from gumbel_mpnn.report.plots import node_ids
+from gumbel_mpnn.report.graphs import class_names, node_ids
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.util.errors import UserError
@@ -30,7 +30,7 @@ AUDITED = 40
 """Number of suspicious edges, and of missing ones, that are listed, and whose ends are in the explorer."""
 
 Indices = NDArray[np.int64]
-Explored = tuple[Run, Pairs, Audit | None]
+Explored = tuple[Run, pd.DataFrame, Audit | None]
 """A run, the pairs that it knows, and its audit, if it could be made."""
 
 
@@ -58,39 +58,43 @@ def explorer_of(runs: Sequence[Explored], around: Sequence[str] = ()) -> tuple[d
     graph = {
         "ids": [ids[node] for node in nodes],
         "label": label[nodes].tolist(),
-        "classes": [str(name) for name in data.get("class_names") or range(int(label.max(initial=-1)) + 1)],
+        "classes": class_names(data, int(label.max(initial=-1)) + 1),
         "features": _features(data, nodes),
         "nodes": len(ids),
         "undirected": first.settings.data.undirected,
     }
     of_runs = []
     for (run, every, _), prediction in zip(runs, predictions, strict=True):
-        among = every.among((new[every.ends] >= 0).all(0))
+        among = every[every["source"].isin(nodes) & every["target"].isin(nodes)]
         shown = _most_probable(among)
-        source, target = new[shown.ends]
         of_run = {
             "prediction": prediction["prediction"][nodes].tolist(),
             "confidence": list(map(none_if_nan, prediction["confidence"][nodes].tolist())),
             "unseen": prediction["unseen"][nodes].tolist(),
-            "source": source.tolist(),
-            "target": target.tolist(),
-            "given": shown.given.astype(int).tolist(),
+            "source": new[shown["source"]].tolist(),
+            "target": new[shown["target"]].tolist(),
+            "given": shown["given"].astype(int).tolist(),
             # Rounded down, since a threshold of two decimals must cut as it does for the exact values.
-            "probability": (np.floor(shown.probability * 1000) / 1000).tolist(),
+            "probability": (np.floor(shown["probability"] * 1000) / 1000).tolist(),
             "learned": run.settings.rewiring is not None,
-            "left_out": len(among.given) - len(shown.given),
+            "left_out": len(among) - len(shown),
             # Of given edges, also of those that are not in the page.
-            "degree": np.bincount(every.ends[:, every.given].flat, minlength=len(ids))[nodes].tolist(),
+            "degree": _degrees(every[every["given"]], len(ids))[nodes].tolist(),
         }
         of_runs.append(of_run)
     return graph, of_runs
 
 
-def _choose(pairs: Sequence[Pairs], first: Sequence[int], interest: NDArray[np.float64]) -> Indices:
+def _degrees(pairs: pd.DataFrame, count: int) -> Indices:
+    """Number of pairs of each of `count` nodes, [N]."""
+    return np.bincount(pairs[["source", "target"]].to_numpy().ravel(), minlength=count)
+
+
+def _choose(pairs: Sequence[pd.DataFrame], first: Sequence[int], interest: NDArray[np.float64]) -> Indices:
     """All nodes of a small graph; else the first ones and those around them, then around the most interesting ones."""
     count = len(interest)
-    ends = np.concatenate([each.ends[:, each.given | each.changed] for each in pairs], axis=1)
-    near = sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(count, count)).tocsr()
+    edges = pd.concat([each[each["given"] | each["learned"]] for each in pairs])
+    near = sparse.coo_array((np.ones(len(edges)), (edges["source"], edges["target"])), shape=(count, count)).tocsr()
     near = (near + near.T).tocsr()
     if count <= MOST_NODES and near.nnz // 2 <= MOST_PAIRS:
         return np.arange(count)
@@ -115,14 +119,14 @@ def _ends(audit: Audit) -> list[str]:
 
 
 def _interest(
-    label: Indices, pairs: Sequence[Pairs], predictions: Sequence[dict[str, NDArray[Any]]]
+    label: Indices, pairs: Sequence[pd.DataFrame], predictions: Sequence[dict[str, NDArray[Any]]]
 ) -> NDArray[np.float64]:
     """How much there is to see at each node, [N]: how sure a wrong prediction is, plus its share of changed edges."""
     sure = np.zeros(len(label))
     for prediction in predictions:
         wrong = (label >= 0) & (prediction["prediction"] >= 0) & (prediction["prediction"] != label)
         sure = np.maximum(sure, wrong * np.nan_to_num(prediction["confidence"]))
-    changed = np.bincount(np.concatenate([each.ends[:, each.changed].ravel() for each in pairs]), minlength=len(label))
+    changed = _degrees(pd.concat([each[each["given"] != each["learned"]] for each in pairs]), len(label))
     found: NDArray[np.float64] = sure + changed / max(changed.max(initial=0), 1)
     return found
 
@@ -140,10 +144,11 @@ def _prediction(run: Run) -> dict[str, NDArray[Any]]:
     return {"prediction": found.numpy(), "confidence": confidence, "unseen": is_unseen.numpy()}
 
 
-def _most_probable(pairs: Pairs) -> Pairs:
+def _most_probable(pairs: pd.DataFrame) -> pd.DataFrame:
     """At most `MOST_PAIRS` of the pairs: changed ones first, then given ones, then candidates by probability."""
-    rank = np.where(pairs.changed, 3, np.where(pairs.given, 2, 0)) + pairs.probability
-    return pairs.among(np.sort(np.argsort(-rank, kind="stable")[:MOST_PAIRS]))
+    changed = pairs["given"] != pairs["learned"]
+    rank = pairs["probability"] + np.where(changed, 3, np.where(pairs["given"], 2, 0))
+    return pairs.loc[rank.nlargest(MOST_PAIRS).index.sort_values()]
 
 
 def _features(data: Data, nodes: Indices) -> dict[str, Any]:
