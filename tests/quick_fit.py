@@ -4,9 +4,9 @@ import json
 from dataclasses import fields, replace
 from tempfile import TemporaryDirectory
 
+from gumbel_mpnn.runs.predict import TrainingData
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.training_data import TrainingData
 from gumbel_mpnn.util.files import json_with_checksum, read_json, read_lines
 from helpers import small_data
 

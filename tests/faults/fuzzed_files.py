@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from gumbel_mpnn.data import check, from_csv, from_graphml, from_npz
 from gumbel_mpnn.runs import list_runs
 from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.runs.predict import DataFacts
 from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.runs.store import read_learned, read_record
-from gumbel_mpnn.runs.training_data import DataFacts
 from gumbel_mpnn.settings.files import merge, parse_overrides, read_settings_file
 from gumbel_mpnn.util.errors import UserError
 from gumbel_mpnn.util.files import load_tensors

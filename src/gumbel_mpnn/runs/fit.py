@@ -21,9 +21,8 @@ from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session, open_workers
-from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.spec import RunSpec, Transform
 from gumbel_mpnn.runs.store import Record
-from gumbel_mpnn.runs.training_data import Transform
 from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model

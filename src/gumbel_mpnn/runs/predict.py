@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gumbel_mpnn.data.check import as_tensors, check_label_form, warn_of_ignored
+from gumbel_mpnn.data.check import IDENTITY, as_tensors, check_label_form, warn_of_ignored
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.splits import by_split
 from gumbel_mpnn.graph import PairGraph
@@ -21,20 +23,98 @@ from gumbel_mpnn.graph.pairs import can_be_taken_apart
 from gumbel_mpnn.nn import TrainableModel
 from gumbel_mpnn.nn.layers import check_finite
 from gumbel_mpnn.rewiring.learned_graph import Changes, as_data, changes
-from gumbel_mpnn.runs.store import Learned, Record
+from gumbel_mpnn.runs.store import FACTS, Learned, Record
 from gumbel_mpnn.training import Task, build_model, data_hash, pick_device, prepare
 from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores, pair_probability
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
-from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, counted
+from gumbel_mpnn.training.task import num_classes
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, counted, unreadable
+from gumbel_mpnn.util.files import read_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gumbel_mpnn.runs.run import Run
-    from gumbel_mpnn.runs.training_data import DataFacts
 
 READ_ALIKE = "read it with features=run.feature_columns"
 """What to do about a graph with other features."""
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a trained model must know about its training data to be applied to other graphs."""
+
+    num_features: int
+    num_classes: int
+    class_names: tuple[Any, ...] | None = None
+    weighted: bool = False
+    """Whether edges had weights."""
+    identity: bool = False
+    """Whether the graph had no features, so that the model knows its nodes only."""
+    feature_columns: tuple[FeatureColumn, ...] | None = None
+    """Columns of the file of nodes that became features, if the graph was read from one."""
+    source_files: dict[str, Any] | None = None
+    """Arguments with which the files of the user can be read again; None for a batch, which is several graphs."""
+
+    @classmethod
+    def of(cls, data: Data) -> DataFacts:
+        """Facts of a graph with features and labels."""
+        names, columns, files = data.get("class_names"), data.get("feature_columns"), data.get("source_files")
+        return cls(
+            num_features=int(data.x.shape[1]),
+            num_classes=num_classes(data),
+            class_names=None if names is None else tuple(names),
+            weighted=data.get("edge_weight") is not None,
+            identity=bool(data.get(IDENTITY)),
+            feature_columns=None if columns is None else tuple(columns),
+            source_files=files if isinstance(files, dict) and files and not isinstance(data, Batch) else None,
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> DataFacts | None:
+        """Read the facts from the folder of a setting; None if there are none."""
+        try:
+            values = read_json((folder / FACTS).read_bytes())
+            names, columns = values.pop("class_names"), values.pop("feature_columns")
+            return cls(
+                **values,
+                class_names=None if names is None else tuple(names),
+                feature_columns=None if columns is None else tuple(map(FeatureColumn.from_dict, columns)),
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise unreadable(str(folder / FACTS), error, "delete it and repeat the training command") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain JSON values."""
+        columns, names = self.feature_columns, self.class_names
+        plain = [name if isinstance(name, str | int | float) else str(name) for name in names or ()]
+        return {
+            **vars(self),
+            "class_names": None if names is None else plain,
+            "feature_columns": None if columns is None else [column.to_dict() for column in columns],
+        }
+
+
+class TrainingData:
+    """The training data of runs, read when they are first needed, and facts about them.
+
+    `data` may be a function that reads them or raises a `DataError` that says what is missing.
+    """
+
+    def __init__(self, data: Data | Callable[[], Data], facts: DataFacts | None = None) -> None:
+        self._data, self._facts = data, facts
+
+    @cached_property
+    def data(self) -> Data:
+        """The data."""
+        return self._data if isinstance(self._data, Data) else self._data()
+
+    @cached_property
+    def facts(self) -> DataFacts:
+        """Facts about the data."""
+        return DataFacts.of(self.data) if self._facts is None else self._facts
 
 
 def graph_of_user(data: object) -> Data:

@@ -24,8 +24,9 @@ from gumbel_mpnn.runs import predict
 from gumbel_mpnn.runs.audit import Audit, audit
 from gumbel_mpnn.runs.choice import Choice, read_choices
 from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
+from gumbel_mpnn.runs.predict import DataFacts, TrainingData
+from gumbel_mpnn.runs.spec import read_data
 from gumbel_mpnn.runs.store import RECORD, Record, SettingFolder, Summary, find_records, find_setting
-from gumbel_mpnn.runs.training_data import DataFacts, TrainingData, read_data
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash

@@ -19,11 +19,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.runs.predict import DataFacts, TrainingData
 from gumbel_mpnn.runs.progress import Monitor, Stage
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.spec import Job, RunSpec
+from gumbel_mpnn.runs.spec import DataReader, Job, RunSpec
 from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
-from gumbel_mpnn.runs.training_data import DataFacts, DataReader, TrainingData
 from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, tell, workers
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -14,27 +16,34 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.candidates.strategies import DATA, NONE
-from gumbel_mpnn.data import get_spec, specs
-from gumbel_mpnn.data.check import IDENTITY, check_kind
-from gumbel_mpnn.data.splits import by_split
-from gumbel_mpnn.graph import without_candidates
+from gumbel_mpnn.data import add_splits, check, check_masks, get_spec, load, specs, with_all_masks
+from gumbel_mpnn.data.check import (
+    IDENTITY,
+    as_graph,
+    check_kind,
+    warn_of_empty_classes,
+    warn_of_ignored,
+    with_identity_features,
+)
+from gumbel_mpnn.data.splits import MASKS, by_split
+from gumbel_mpnn.graph import check_candidates, without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs.store import FINGERPRINT
-from gumbel_mpnn.runs.training_data import DataReader, Transform
-from gumbel_mpnn.settings import Replica, RewiringSettings, Settings, resolve, with_what_follows
+from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve, with_what_follows
 from gumbel_mpnn.settings.files import TABLES, is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.settings.presets import OVER, Preset, Rung, packaged_families, read_preset
 from gumbel_mpnn.settings.registry import load_plugins
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.training.metrics import check_name
-from gumbel_mpnn.util.errors import DataError, UserError, did_you_mean, whole_numbers
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, did_you_mean, whole_numbers
 
 Tables = Mapping[str, Mapping[str, Any]]
+Transform = Callable[[Data], Data]
 
-MOST_SEEDS = 100_000
-"""Number of seeds whose runs can be listed in moments."""
+OWN_PROTOCOL = "random-60-20-20"
+"""Split protocol of graphs without masks."""
 OF_A_RUNG = "rung"
 """First word of the origin of settings that come from a rung of `auto`."""
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
@@ -56,6 +65,28 @@ class Job:
     def title(self) -> str:
         """What is trained, in a few words."""
         return f"{self.settings.model} on {self.settings.dataset}"
+
+
+class DataReader:
+    """Reads data and keeps the last, since many settings are tried on one data set.
+
+    A graph of the user is kept as well: do not change it between two calls.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._found: tuple[Data, str]
+
+    def read(
+        self, dataset: str | Data, settings: DataSettings, root: str | Path | None, transform: Transform | None
+    ) -> tuple[Data, str]:
+        """Read and transform the data; returns it with its hash. Do not change it in place."""
+        key = (dataset, settings.protocol, settings.undirected, root, transform)
+        if key != self._key:
+            data = read_data(dataset, settings, root)
+            data = data if transform is None else transform(data)
+            self._key, self._found = key, (data, data_hash(data))
+        return self._found
 
 
 @dataclass(frozen=True)
@@ -124,7 +155,7 @@ class RunSpec:
             settings=resolved,
             origins=_origins(resolved, layers),
             splits=None if splits is None else tuple(whole_numbers("splits", splits)),
-            seeds=_seeds(seeds),
+            seeds=tuple(range(int(seeds)) if isinstance(seeds, Integral) else whole_numbers("seeds", seeds)),
             preset=found,
             transform=transform,
             root=root,
@@ -153,7 +184,8 @@ class RunSpec:
         """Read the data; returns it with its hash, the settings and all replicas."""
         read, digest = (reader or DataReader()).read(self.dataset, self.settings.data, self.root, self.transform)
         data, settings = self._agreeing_about_candidates(read)
-        job = Job(settings, data, digest if data is read else data_hash(data), self._replicas(data))
+        digest = digest if data is read else data_hash(data)
+        job = Job(settings, data, digest, self._replicas(data))
         if settings.train.select != "last" and (without := splits_without_validation(job)):
             raise DataError(
                 f"the validation mask of split {without[0]} is empty, so that no epoch can be chosen"
@@ -188,6 +220,55 @@ class RunSpec:
         if not splits or not self.seeds:
             raise UserError("there is nothing to train: give at least one split and one seed")
         return [Replica(split, seed) for split in dict.fromkeys(splits) for seed in dict.fromkeys(self.seeds)]
+
+
+def read_data(dataset: str | Data, settings: DataSettings, root: str | Path | None) -> Data:
+    """Read the data and add masks by a random split protocol if it has none.
+
+    A graph with a `val_mask` or `test_mask` but no `train_mask` is refused, unless the settings name a protocol.
+    Edges of a data set are directed only if it has directions and the settings ask for them.
+    """
+    protocol = settings.protocol
+    if isinstance(dataset, str):
+        directed = not settings.undirected and get_spec(dataset).has_directions
+        return load(dataset, protocol=protocol or None, root=root, directed=directed)
+    data = as_graph(dataset)
+    if data.get("y") is None:
+        raise DataError("this graph has no labels: give it data.y")
+    if isinstance(data.x, torch.Tensor) and data.x.layout != torch.strided:
+        data = copy.copy(data)
+        data.x = data.x.to_dense()
+    if protocol or all(data.get(name) is None for name in MASKS):
+        data = copy.copy(data).update(dict.fromkeys(MASKS))
+        facts = check(data)
+        data = add_splits(data, protocol or OWN_PROTOCOL)
+        check_masks(data)
+    else:
+        facts = check(data)
+        data = with_all_masks(data)
+    if facts.num_classes == 1:
+        raise DataError("all labelled nodes are of one class: classification needs two or more")
+    if facts.num_classes == facts.num_nodes - facts.num_unlabelled:
+        raise DataError(
+            f"there are as many classes as labelled nodes, {facts.num_classes}, so no class has nodes both to train"
+            " and to test on: are these labels ids?"
+        )
+    warn_of_empty_classes(data)
+    warn_of_ignored(data, settings.undirected)
+    if data.get("candidate_index") is not None:
+        check_candidates(data.candidate_index, facts.num_nodes)
+    if data.get("x") is not None:
+        return data
+    if not facts.num_edges:
+        raise DataError("this graph has neither features nor edges to learn from: give it one of them")
+    warnings.warn(
+        "this graph has no features, so each node gets one of its own (the identity matrix), which says nothing about"
+        " the others: a model can learn from the edges only, so that mlp, which has none, can only guess, and no model"
+        " can be applied to other graphs; with data.features=structure, nodes have positions among communities instead",
+        DataWarning,
+        stacklevel=3,
+    )
+    return with_identity_features(data)
 
 
 def find_preset(family: str | Path, dataset: str, model: str, backbone: str | None = None) -> Preset | None:
@@ -243,15 +324,6 @@ def _dataset_name(dataset: object) -> str:
         raise UserError(f"dataset must be a name or a Data, not {dataset!r}")
     folder = re.sub(r"[^\w.-]+", "-", str(dataset.get("name") or "")).strip(".-") or "own"
     return f"own-{folder}" if FINGERPRINT.fullmatch(folder) else folder
-
-
-def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """The seeds that are asked for by their number or one by one."""
-    if not isinstance(seeds, Integral):
-        return tuple(whole_numbers("seeds", seeds))
-    if (count := int(seeds)) > MOST_SEEDS:
-        raise UserError(f"{count} seeds are too many to list their runs: give at most {MOST_SEEDS}")
-    return tuple(range(count))
 
 
 def _with_all_options(rewiring: RewiringSettings) -> RewiringSettings:

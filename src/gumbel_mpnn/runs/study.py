@@ -30,9 +30,8 @@ from gumbel_mpnn.nn.replica import derive_seed
 from gumbel_mpnn.runs.progress import Monitor, in_time
 from gumbel_mpnn.runs.session import TRIES, Session
 from gumbel_mpnn.runs.space import Space, draw, number_of_choices, search_space, searched, tables_of
-from gumbel_mpnn.runs.spec import RunSpec, Tables, splits_without_validation
+from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, splits_without_validation
 from gumbel_mpnn.runs.store import TRIALS, Summary
-from gumbel_mpnn.runs.training_data import DataReader
 from gumbel_mpnn.runs.workers import LostError, Workers
 from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.settings.registry import load_plugins

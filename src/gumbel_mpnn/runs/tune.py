@@ -16,9 +16,8 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session, open_workers
-from gumbel_mpnn.runs.spec import RunSpec, Tables, of_model
+from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model
 from gumbel_mpnn.runs.store import TRIALS
-from gumbel_mpnn.runs.training_data import DataReader, Transform
 from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset

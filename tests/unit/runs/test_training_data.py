@@ -2,8 +2,8 @@
 
 import pytest
 
-from gumbel_mpnn.runs import training_data
-from gumbel_mpnn.runs.training_data import DataReader, read_data
+from gumbel_mpnn.runs import spec
+from gumbel_mpnn.runs.spec import DataReader, read_data
 from gumbel_mpnn.settings import DataSettings
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, DataWarning
@@ -26,7 +26,7 @@ def loads(monkeypatch):
         names.append(name)
         return changed(small_data(seed=len(names)), name=name, directed=directed)
 
-    monkeypatch.setattr(training_data, "load", load)
+    monkeypatch.setattr(spec, "load", load)
     return names
 
 
