@@ -22,7 +22,7 @@ from gumbel_mpnn.graph import (
 from gumbel_mpnn.nn import Backbone, BackboneModel, SparseFeatures, backbones, models
 from gumbel_mpnn.nn.features import model_input
 from gumbel_mpnn.nn.layers import cross_entropy
-from gumbel_mpnn.rewiring.losses import Agreement, mean
+from gumbel_mpnn.rewiring.losses import growing_agreement, mean
 from gumbel_mpnn.util.errors import DataError, UserError, check_at_least, check_between
 
 
@@ -64,7 +64,7 @@ class DropEdge(BackboneModel):
         if agreement and samples < 2:
             raise UserError("agreement compares several drawn graphs: set samples to 2 or more")
         self.edge_dropout, self.per_layer, self.samples = edge_dropout, per_layer, samples
-        self.agreement = Agreement(agreement, agreement_ramp) if agreement else None
+        self.agreement, self.agreement_ramp = agreement, agreement_ramp
 
     def forward(
         self,
@@ -95,7 +95,9 @@ class DropEdge(BackboneModel):
             return super().training_loss(x, graph, y, train_mask, progress, weight)
         outputs = [self.backbone.compute(x, self._dropped(x, graph)) for _ in range(self.samples)]
         loss = mean([cross_entropy(logits, y, train_mask, weight) for logits in outputs])
-        return loss if self.agreement is None else loss + self.agreement.between(outputs, progress)
+        if not self.agreement:
+            return loss
+        return loss + growing_agreement(outputs, self.agreement, self.agreement_ramp, progress)
 
     def _dropped(
         self, x: Tensor | SparseFeatures, graph: PairGraph, weight: Tensor | None = None

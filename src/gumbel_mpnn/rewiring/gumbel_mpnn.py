@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -27,11 +26,9 @@ from gumbel_mpnn.nn.backbones import Report
 from gumbel_mpnn.nn.features import features_of, model_input
 from gumbel_mpnn.nn.layers import check_finite, cross_entropy, evaluating
 from gumbel_mpnn.nn.replica import sigmoid
-from gumbel_mpnn.rewiring.decoys import Decoys, ShownDecoys
-from gumbel_mpnn.rewiring.gradient_checks import BeliefCheck
-from gumbel_mpnn.rewiring.labels import labels_of
 from gumbel_mpnn.rewiring.learned_graph import as_data
-from gumbel_mpnn.rewiring.losses import Draw, Step, make_terms
+from gumbel_mpnn.rewiring.losses import Decoys, Draw, ShownDecoys, Terms
+from gumbel_mpnn.rewiring.own_loop import BeliefCheck, labels_of
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph, Rewirer
 from gumbel_mpnn.rewiring.scorers import BeliefHead, NodeView
 from gumbel_mpnn.settings import RewiringSettings, Settings, rewiring_settings
@@ -86,10 +83,11 @@ class GumbelMPNN(BackboneModel):
         self.rewirer = Rewirer(width, classes, count, settings)
         needs_head = self.rewirer.scorer.uses_beliefs and settings.beliefs != "graph"
         self.belief_head = BeliefHead(count, width, classes) if needs_head else None
-        self.terms = make_terms(settings, self.rewirer.scorer)
+        self.terms = Terms(settings, self.rewirer.scorer)
         self._progress = 0.0
         self._evaluation_rng: ReplicaRNG | None = None
         self._decoys: TensorCache[Decoys] = TensorCache()
+        self._belief_check = BeliefCheck()
         self._init_rewirer()
 
     def reset_parameters(self) -> None:
@@ -126,11 +124,8 @@ class GumbelMPNN(BackboneModel):
             if decoys is not None:  # those that are not shown in this step are not drawn
                 rewired = replace(rewired, weight=rewired.weight * decoys.present)
             draws.append(Draw(rewired, self._classify(x, rewired), decoys))
-        step = Step(draws, y, train_mask, progress, belief_logits, weight)
-        loss: Tensor = theta.new_zeros(len(theta))
-        for term in self.terms:
-            loss = loss + term(step)
-        return loss
+        terms = self.terms(draws, y, train_mask, progress, belief_logits, weight)
+        return sum(terms.values(), theta.new_zeros(len(theta)))
 
     def _draw_decoys(self, graph: PairGraph) -> list[ShownDecoys | None]:
         """Decoys of every sample, None for a sample without decoys.
@@ -254,10 +249,6 @@ class GumbelMPNN(BackboneModel):
         share = share.item() if isinstance(share, Tensor) and share.numel() == 1 else share
         check_between(0, 1, progress=share)
         self._progress = float(share)
-
-    @cached_property
-    def _belief_check(self) -> BeliefCheck:
-        return BeliefCheck()
 
     @torch.no_grad()
     def pair_probability(self, x: Tensor | SparseFeatures, graph: PairGraph) -> Tensor:

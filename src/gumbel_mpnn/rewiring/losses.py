@@ -1,45 +1,37 @@
-"""The loss of a training step: terms that compute a value per replica from the results of the step."""
+"""The loss of a training step, with one value per replica, and the decoys that one of its terms tells from edges.
+
+Decoys are random pairs that are shown to a scorer as if they were given edges, so that it learns to recognize them.
+Some nodes get all decoys while the rest of the graph stays unchanged. How many are shown changes from draw to draw; a
+few are as likely as many. The scorer learns how far to trust an edge from its surroundings: edges of a clean
+neighborhood can be trusted, those among many random ones cannot. No labels are used.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid, softplus
 
+from gumbel_mpnn.graph import PairGraph, contains, pair_key
+from gumbel_mpnn.nn import ReplicaRNG
 from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.nn.replica import total
-from gumbel_mpnn.rewiring.decoys import ShownDecoys
 from gumbel_mpnn.rewiring.regularizers import Prior, Regularizer, regularizers
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from gumbel_mpnn.rewiring.scorers import Scorer
 from gumbel_mpnn.settings import RewiringSettings
 from gumbel_mpnn.util.errors import UserError
 
-
-def make_terms(settings: RewiringSettings, scorer: Scorer) -> list[Term]:
-    """Create the terms of the loss that the settings and the scorer ask for."""
-    terms: list[Term] = [BeliefLoss()]
-    if scorer.decoys:
-        terms.append(DecoyLoss())
-    terms.append(Classification())
-    if settings.regularizer.lower() in ("prior", "agreement"):
-        name = settings.regularizer.lower()
-        raise UserError(f"rewiring.regularizer cannot be {name!r}: set rewiring.{name} to its weight instead")
-    if settings.regularizer != "none":
-        regularizer = regularizers[settings.regularizer](**settings.options_of("regularizer"))
-        terms += [Regularization(regularizer)] if regularizer.weight else []
-    if settings.prior:
-        terms.append(Regularization(Prior(settings.prior, keep=settings.keep, add=settings.add)))
-    if scorer.pair_loss:
-        terms.append(PairLoss(scorer.pair_loss))
-    if settings.agreement and settings.samples > 1:
-        terms.append(Agreement(settings.agreement, settings.agreement_ramp))
-    return terms
+SHARE_OF_NODES = 0.2
+"""Share of the nodes that get decoys."""
+FEWEST = 0.01
+"""Smallest share of the decoys that are shown at a time."""
+WEIGHT_OF_DECOYS = 10.0
+"""λ of the loss for telling given edges from decoys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,110 +45,73 @@ class Draw:
     """Decoys that were shown, if there were any."""
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """Results of one training step."""
+class Terms:
+    """The terms of the loss of a training step that the settings and the scorer ask for."""
 
-    draws: Sequence[Draw]
-    y: Tensor
-    """Class of every node, [N]."""
-    train_mask: Tensor
-    """Training nodes of every replica, [R, N]."""
-    progress: Tensor
-    """Share of the epochs done, a scalar."""
-    belief_logits: Tensor | None = None
-    """Class logits of the belief head, [R, N, C], if there is one."""
-    weight: Tensor | None = None
-    """Weight of every node in the classification loss, [R, N]; None for 1."""
+    def __init__(self, settings: RewiringSettings, scorer: Scorer) -> None:
+        self.settings, self.scorer = settings, scorer
+        self.regularizers: dict[str, Regularizer] = {}
+        name = settings.regularizer.lower()
+        if name in ("prior", "agreement"):
+            raise UserError(f"rewiring.regularizer cannot be {name!r}: set rewiring.{name} to its weight instead")
+        if name != "none":
+            self.regularizers["regularizer"] = regularizers[name](**settings.options_of("regularizer"))
+        self.regularizers["prior"] = Prior(settings.prior, keep=settings.keep, add=settings.add)
 
-    @property
-    def theta(self) -> Tensor:
-        """Logits of the pairs of the first draw, [R, P]."""
-        return self.draws[0].graph.theta
+    def __call__(
+        self,
+        draws: Sequence[Draw],
+        y: Tensor,
+        train_mask: Tensor,
+        progress: Tensor,
+        belief_logits: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        """Weighted terms of the loss by name, each [R]; terms of the drawn graphs are means over them.
 
-
-class Term(ABC):
-    """A term of the loss."""
-
-    @abstractmethod
-    def __call__(self, step: Step) -> Tensor:
-        """Weighted value of the term for every replica, [R]."""
-
-
-class BeliefLoss(Term):
-    """Cross-entropy of the belief head on training nodes; 0 without a belief head."""
-
-    def __call__(self, step: Step) -> Tensor:
-        """Unweighted, [R]."""
-        if step.belief_logits is None:
-            return step.theta.new_zeros(len(step.theta))
-        return cross_entropy(step.belief_logits, step.y, step.train_mask, step.weight)
-
-
-class DecoyLoss(Term):
-    """Loss of the scorer for telling given edges from decoys."""
-
-    WEIGHT = 10.0
-
-    def __call__(self, step: Step) -> Tensor:
-        """λ · cross-entropy of "is a given edge" over given edges and the decoys shown, [R]; a mean over draws."""
-        shown = [draw.decoys.loss(draw.graph.theta) for draw in step.draws if draw.decoys is not None]
-        return self.WEIGHT * mean(shown)
-
-
-class Classification(Term):
-    """Cross-entropy on training nodes, averaged over the drawn graphs."""
-
-    def __call__(self, step: Step) -> Tensor:
-        """Unweighted, [R]."""
-        return mean([cross_entropy(draw.logits, step.y, step.train_mask, step.weight) for draw in step.draws])
+        Args:
+            draws: Graphs that were drawn, with the predictions on them.
+            y: Class of every node, [N].
+            train_mask: Training nodes of every replica, [R, N].
+            progress: Share of the epochs done, a scalar.
+            belief_logits: Class logits of the belief head, [R, N, C], if there is one.
+            weight: Weight of every node in the classification losses, [R, N]; None for 1.
+        """
+        theta, terms = draws[0].graph.theta, dict[str, Tensor]()
+        if belief_logits is not None:
+            terms["beliefs"] = cross_entropy(belief_logits, y, train_mask, weight)
+        if self.scorer.decoys:
+            shown = [draw.decoys.loss(draw.graph.theta) for draw in draws if draw.decoys is not None]
+            terms["decoys"] = WEIGHT_OF_DECOYS * mean(shown)
+        terms["classification"] = mean([cross_entropy(draw.logits, y, train_mask, weight) for draw in draws])
+        for name, regularizer in self.regularizers.items():
+            if regularizer.weight:
+                terms[name] = mean([regularizer.weighted(draw.logits, draw.graph, y, train_mask) for draw in draws])
+        if self.scorer.pair_loss:
+            terms["pairs"] = self.scorer.pair_loss * pair_loss(theta, draws[0].graph.graph, y, train_mask)
+        if self.settings.agreement and len(draws) > 1:
+            outputs, of = [draw.logits for draw in draws], self.settings
+            terms["agreement"] = growing_agreement(outputs, of.agreement, of.agreement_ramp, progress)
+        return terms
 
 
-class Regularization(Term):
-    """A regularizer, averaged over the drawn graphs."""
-
-    def __init__(self, regularizer: Regularizer) -> None:
-        self.regularizer = regularizer
-
-    def __call__(self, step: Step) -> Tensor:
-        """λ · L, [R]."""
-        weighted = self.regularizer.weighted
-        return mean([weighted(draw.logits, draw.graph, step.y, step.train_mask) for draw in step.draws])
+def pair_loss(theta: Tensor, graph: PairGraph, y: Tensor, train_mask: Tensor) -> Tensor:
+    """Mean cross-entropy of "is of one class" over pairs of two training nodes, [R]; 0 if there are none."""
+    first, second = graph.pair_index
+    same = (y[first] == y[second]).to(theta.dtype)
+    counted = (train_mask[:, first] & train_mask[:, second]).to(theta.dtype)
+    each = softplus(theta) - same * theta
+    return total(each * counted) / total(counted).clamp(min=1)
 
 
-class PairLoss(Term):
-    """Loss of the scorer for telling pairs of one class from others, over pairs of two training nodes."""
+def growing_agreement(outputs: Sequence[Tensor], weight: float, ramp: float, progress: Tensor) -> Tensor:
+    """λ · `agreement` of outputs [R, N, C], when a share `progress` of the epochs is done, [R].
 
-    def __init__(self, weight: float) -> None:
-        self.weight = weight
-
-    def __call__(self, step: Step) -> Tensor:
-        """λ · mean cross-entropy of "is of one class", [R]; 0 if no pair has two training nodes."""
-        first, second = step.draws[0].graph.graph.pair_index
-        same = (step.y[first] == step.y[second]).to(step.theta.dtype)
-        counted = (step.train_mask[:, first] & step.train_mask[:, second]).to(step.theta.dtype)
-        each = softplus(step.theta) - same * step.theta
-        return self.weight * total(each * counted) / total(counted).clamp(min=1)
-
-
-class Agreement(Term):
-    """Disagreement between the predictions on the drawn graphs, with the weight λ.
-
-    `ramp` is the share of the epochs over which λ grows from 0; with a large λ from the start, all predictions may
+    λ grows from 0 to `weight` over the share `ramp` of the epochs; if it were large from the start, all predictions may
     collapse to one class.
     """
-
-    def __init__(self, weight: float, ramp: float = 0.0) -> None:
-        self.weight, self.ramp = weight, ramp
-
-    def __call__(self, step: Step) -> Tensor:
-        """λ · disagreement of the predictions with their sharpened mean, [R]."""
-        return self.between([draw.logits for draw in step.draws], step.progress)
-
-    def between(self, outputs: Sequence[Tensor], progress: Tensor) -> Tensor:
-        """λ · disagreement of `outputs` [R, N, C], two or more, when a share `progress` of the epochs is done, [R]."""
-        grown = (progress / self.ramp).clamp(max=1) if self.ramp else 1.0
-        return grown * (self.weight * agreement(outputs))
+    grown = (progress / ramp).clamp(max=1) if ramp else 1.0
+    return grown * (weight * agreement(outputs))
 
 
 def mean(values: Sequence[Tensor]) -> Tensor:
@@ -196,3 +151,60 @@ def agreement(outputs: Sequence[Tensor], *, temperature: float = 0.5) -> Tensor:
     target = (mean / temperature).softmax(-1)
     apart = (log_predicted.exp() - target).square().sum(-1)
     return total(total(apart).movedim(0, -1)) / len(outputs) / apart.shape[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoys:
+    """A graph whose pairs include decoys."""
+
+    graph: PairGraph
+    is_decoy: Tensor
+    """Which pairs are decoys, bool [P]."""
+
+    @classmethod
+    def among(cls, graph: PairGraph, ratio: float) -> Decoys:
+        """Add about `ratio` decoys per given edge to `graph`; the same graph always gets the same decoys."""
+        generator = torch.Generator().manual_seed(0)
+        nodes, count = graph.num_nodes, round(ratio * int(graph.is_original.sum()))
+        crowded = torch.randperm(nodes, generator=generator)[: max(1, round(SHARE_OF_NODES * nodes))]
+        near = crowded[torch.randint(len(crowded), (count,), generator=generator)] if nodes else crowded[:0]
+        far = torch.randint(max(nodes, 1), near.shape, generator=generator)
+        decoys = torch.stack([far, near]).to(graph.pair_index.device)
+        joined = PairGraph.build(
+            graph.pair_index[:, graph.is_original],
+            nodes,
+            undirected=graph.undirected,
+            edge_weight=None if graph.pair_weight is None else graph.pair_weight[graph.is_original],
+            candidate_index=torch.cat([graph.pair_index[:, ~graph.is_original], decoys], dim=1),
+        )
+        return cls(joined, ~contains(*(pair_key(some.pair_index, nodes) for some in (graph, joined))))
+
+    def draw(self, rng: ReplicaRNG) -> ShownDecoys:
+        """Draw decoys for every replica: a share of all whose logarithm is uniform, from `FEWEST` to 1."""
+        share = FEWEST ** rng.noise(1)
+        return ShownDecoys(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < share))
+
+
+@dataclass(frozen=True, eq=False)
+class ShownDecoys:
+    """The decoys of one draw."""
+
+    decoys: Decoys
+    shown: Tensor
+    """Which decoys are shown, bool [R, P]."""
+
+    @property
+    def given(self) -> Tensor:
+        """Pairs that look like given edges, bool [R, P]."""
+        return self.decoys.graph.is_original | self.shown
+
+    @property
+    def present(self) -> Tensor:
+        """Pairs that may become edges: all but the decoys that are not shown, bool [R, P]."""
+        return self.shown | ~self.decoys.is_decoy
+
+    def loss(self, theta: Tensor) -> Tensor:
+        """Mean cross-entropy of telling given edges from the decoys shown, [R]."""
+        counted = self.given.to(theta.dtype)
+        each = -logsigmoid(torch.where(self.decoys.graph.is_original, theta, -theta))
+        return total(each * counted) / counted.sum(-1).clamp(min=1)

@@ -12,17 +12,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from torch_geometric.data import Data
 
+from gumbel_mpnn.graph.pair_graph import NO_WEIGHT
 from gumbel_mpnn.nn.replica import outer_sum, over_nodes, sigmoid, total
-from gumbel_mpnn.rewiring.labels import (
-    confidence,
-    disagreement,
-    is_positive,
-    labels_of,
-    neighborhood_labels,
-    nonzero,
-    soft_labels,
-    weighted_degree,
-)
+from gumbel_mpnn.rewiring.own_loop import labels_of
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from gumbel_mpnn.settings import Registry
 from gumbel_mpnn.util.errors import UserError, unknown_name
@@ -94,25 +86,31 @@ regularizers: Registry[Regularizer] = Registry("regularizer")
 
 
 class SoftLabelRegularizer(Regularizer):
-    """A regularizer that uses soft labels.
+    """A regularizer that uses soft labels ỹ: one-hot labels of training nodes, and predictions of all others.
+
+    Predictions have no gradient, so that only edges are changed; else a penalty could be minimized by predicting one
+    class for all nodes.
 
     Args:
         weight: λ.
-        detach: Stop the gradient through the predictions, so that only edges are changed.
         labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
     """
 
     uses_labels = True
 
-    def __init__(self, weight: float = 1.0, *, detach: bool = True, labels: str = "soft") -> None:
+    def __init__(self, weight: float = 1.0, *, labels: str = "soft") -> None:
         super().__init__(weight)
-        self.detach = detach
         self.labels = _checked("labels", labels, ["soft", "one-hot"])
 
     def soft_labels(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
         """Soft label ỹ of every node, [R, N, C]."""
-        dtype, one_hot = graph.weight.dtype, self.labels == "one-hot"
-        return soft_labels(logits, y, train_mask, dtype, detach=self.detach, one_hot=one_hot)
+        dtype, classes = graph.weight.dtype, torch.arange(logits.shape[-1], device=y.device)
+        labels = y[:, None] == classes  # one_hot does not accept the -1 of unlabelled nodes
+        if self.labels == "soft":
+            predicted = logits.detach().softmax(-1, dtype=dtype)
+        else:
+            predicted = (logits.argmax(-1, keepdim=True) == classes).to(dtype)
+        return torch.where(train_mask[..., None], labels.to(dtype), predicted)
 
 
 def _checked(option: str, value: str, known: Sequence[str]) -> str:
@@ -161,7 +159,6 @@ class InterClass(SoftLabelRegularizer):
         margin: m, the distance from which on two classes do not contribute. The distance of two distributions is at
             most √2. With margin 1, the penalty is 0 if about 85 % (two classes) or 75 % (seven classes) of each
             neighborhood, including the node itself, belong to the class of the node.
-        detach: Stop the gradient through the predictions, so that only edges are changed.
         labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
         weighting: What the degree of a node is multiplied by to give its weight: `confidence`, or `entropy`, which is
             H(ỹ) / log C, as printed. Training nodes have the entropy 0 and the confidence 1.
@@ -176,7 +173,6 @@ class InterClass(SoftLabelRegularizer):
         weight: float = 1.0,
         *,
         margin: float = 1.0,
-        detach: bool = True,
         labels: str = "soft",
         weighting: str = "confidence",
         prototypes: str = "neighborhoods",
@@ -185,7 +181,7 @@ class InterClass(SoftLabelRegularizer):
         if not margin > 0:
             raise UserError(f"the margin between classes must be above 0, but is {margin}")
         self.margin = margin
-        super().__init__(weight, detach=detach, labels=labels)
+        super().__init__(weight, labels=labels)
         self.weighting = _checked("weighting", weighting, ["confidence", "entropy"])
         self.prototypes = _checked("prototypes", prototypes, ["neighborhoods", "labels"])
         self.factor = _checked("factor", factor, ["mean", "printed"])
@@ -199,20 +195,16 @@ class InterClass(SoftLabelRegularizer):
     ) -> tuple[Tensor, Tensor]:
         """L_inter of every replica, [R], and the neighborhoods p̃, [R, N, C]."""
         labels = self.soft_labels(logits, graph, y, train_mask)
-        weight = self._certainty(logits, train_mask, graph.weight.dtype) * weighted_degree(graph)
+        certain = confidence(logits.detach(), train_mask, graph.weight.dtype)
+        if self.weighting == "entropy":
+            certain = torch.zeros_like(certain) if self.labels == "one-hot" else 1 - certain
+        weight = certain * weighted_degree(graph)
         neighborhoods = neighborhood_labels(labels, graph)
         if self.prototypes == "labels":
             prototypes, present = label_prototypes(labels, weight, weighted_degree(graph))
         else:
             prototypes, present = neighborhood_prototypes(labels, weight, neighborhoods)
         return closeness(prototypes, present, self.margin, as_printed=self.factor == "printed"), neighborhoods
-
-    def _certainty(self, logits: Tensor, train_mask: Tensor, dtype: torch.dtype) -> Tensor:
-        """Factor of the degree in the weight of every node, [R, N]."""
-        certain = confidence(logits, train_mask, dtype, detach=self.detach)
-        if self.weighting == "confidence":
-            return certain
-        return torch.zeros_like(certain) if self.labels == "one-hot" else 1 - certain
 
 
 def neighborhood_prototypes(labels: Tensor, weight: Tensor, neighborhoods: Tensor) -> tuple[Tensor, Tensor]:
@@ -322,3 +314,40 @@ class Prior(Regularizer):
         no_edge = logsigmoid(-theta) - by_origin(lambda probability: math.log1p(-probability))
         divergence = sigmoid(theta) * edge + sigmoid(-theta) * no_edge
         return total(divergence) / max(graph.graph.num_pairs, 1)
+
+
+def confidence(logits: Tensor, train_mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Confidence 1 − H(ỹ) / log C, [R, N]: 1 for training nodes, 0 if all classes are equally likely."""
+    log_predicted = logits.log_softmax(-1, dtype=dtype)
+    entropy = -(log_predicted.exp() * log_predicted).sum(-1)  # a probability may underflow to 0, its logarithm does not
+    share = entropy / math.log(max(logits.shape[-1], 2))
+    return (1 - share).masked_fill(train_mask, 1.0)
+
+
+def neighborhood_labels(labels: Tensor, graph: RewiredGraph) -> Tensor:
+    """p̃, [R, N, C]: weighted mean of the soft labels of a node's neighbors and itself."""
+    neighbors = graph.graph.propagate(labels, graph.weight)
+    return (labels + neighbors) / (1 + weighted_degree(graph))[..., None]
+
+
+def weighted_degree(graph: RewiredGraph) -> Tensor:
+    """Sum of the weights of a node's (incoming) edges, as in the layers of a backbone, [R, N]."""
+    degree = graph.graph.degree(graph.weight, graph.weight.dtype)
+    return degree.expand(graph.weight.shape[0], -1)  # a graph without pairs has one row for all replicas
+
+
+def disagreement(labels: Tensor, graph: RewiredGraph) -> Tensor:
+    """Weighted mean of 1 − y_i · y_j over edges, [R], for soft labels [R, N, C]; 0 if there are no edges."""
+    weight = graph.edge_weight
+    apart = 1 - graph.graph.pair_scores(labels, labels)
+    return total(weight * apart) / nonzero(total(weight))
+
+
+def nonzero(summed: Tensor) -> Tensor:
+    """Replace sums of weights that are 0 by 1, to divide by them."""
+    return summed.masked_fill(~is_positive(summed), 1.0)
+
+
+def is_positive(summed: Tensor) -> Tensor:
+    """Whether a sum of weights is above 0, up to rounding."""
+    return summed > NO_WEIGHT

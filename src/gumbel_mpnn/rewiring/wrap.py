@@ -12,8 +12,8 @@ from gumbel_mpnn.graph import PairGraph, WeightedGraph
 from gumbel_mpnn.nn import Backbone, ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.features import check_features
 from gumbel_mpnn.nn.replica import replica_seeds
-from gumbel_mpnn.rewiring.gradient_checks import ReactionCheck
 from gumbel_mpnn.rewiring.gumbel_mpnn import GumbelMPNN, own_settings
+from gumbel_mpnn.rewiring.own_loop import ReactionCheck
 from gumbel_mpnn.util.errors import UserError
 
 

@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import ReplicaRNG
-from gumbel_mpnn.rewiring.decoys import SHARE_OF_NODES, Decoys, ShownDecoys
+from gumbel_mpnn.rewiring.losses import SHARE_OF_NODES, Decoys, ShownDecoys
 from gumbel_mpnn.training import build_model, train
 from helpers import changed, edges, make_task, random_edges, replicas, small_data
 from unit.rewiring.test_gumbel_mpnn import data_with_candidates, settings_of
@@ -57,21 +57,21 @@ def test_few_decoys_are_as_likely_as_many_and_replicas_have_their_own():
 
 
 @pytest.mark.parametrize(("samples", "with_decoys"), [(1, [True]), (3, [False, True, True])])
-def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(samples, with_decoys):
+def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(monkeypatch, samples, with_decoys):
     task = make_task(data_with_candidates())
     model = build_model(
         settings_of(scorer={"name": "neighborhood", "decoys": 3.0}, samples=samples), task, replicas((0, 0))
     )
     seen = []
-    model.terms.append(lambda step: seen.append(step) or 0.0)
+    monkeypatch.setattr(model, "terms", lambda draws, *step: seen.append(draws) or {})
     model.training_loss(task.features, task.graph, task.y, task.train_mask[:1], torch.tensor(0.0))
-    (step,) = seen
-    floods = [draw.decoys for draw in step.draws]
+    (draws,) = seen
+    floods = [draw.decoys for draw in draws]
     assert [flood is not None for flood in floods] == with_decoys
     shown = [flood.shown for flood in floods if flood is not None]
     assert len({tuple(of.flatten().tolist()) for of in shown}) == len(shown)
     if samples > 1:
-        assert step.draws[0].graph.graph is task.graph
+        assert draws[0].graph.graph is task.graph
 
 
 def test_the_lesson_by_hand():

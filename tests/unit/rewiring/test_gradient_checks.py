@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.rewiring.gradient_checks import can_look
+from gumbel_mpnn.rewiring.own_loop import can_look
 from gumbel_mpnn.util.errors import DataWarning
 from helpers import small_data
 

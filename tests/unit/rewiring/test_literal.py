@@ -113,7 +113,7 @@ def test_probabilities_are_the_papers(sigmoids):
 @pytest.mark.parametrize("margin", [1.0, 0.25])
 def test_l_inter_as_printed_is_a_constant_because_one_hot_labels_have_no_entropy(margin):
     model = literal_model("inter-class", {"margin": margin})
-    (regularizer,) = (term.regularizer for term in model.terms if hasattr(term, "regularizer"))
+    regularizer = model.terms.regularizers["regularizer"]
     model.train()
     logits, drawn = model(DATA.x, GRAPH, return_graph=True)
     value = regularizer.penalty(logits, drawn, DATA.y, MASK)

@@ -7,20 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.decoys import Decoys, ShownDecoys
-from gumbel_mpnn.rewiring.losses import (
-    Agreement,
-    BeliefLoss,
-    Classification,
-    DecoyLoss,
-    Draw,
-    PairLoss,
-    Regularization,
-    Step,
-    Term,
-    agreement,
-    make_terms,
-)
+from gumbel_mpnn.rewiring.losses import Decoys, Draw, ShownDecoys, Terms, agreement, growing_agreement
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from gumbel_mpnn.rewiring.scorers import scorers
@@ -46,37 +33,44 @@ FIRST = logits([0.5, 0.5, 0.9], [0.5, 0.75, 0.1])
 SECOND = logits([0.25, 0.75, 0.9], [0.5, 0.5, 0.1])
 
 
-def step(outputs=(FIRST, SECOND), progress=0.5, floods=(None, None), **others):
-    """A step that drew one pair in its first graph and both in its second."""
+def draws(*outputs, floods=(None, None)):
+    """One pair is drawn in the first graph and both are in the second."""
     weights = torch.tensor([[[1.0, 0.0]] * 2, [[1.0, 1.0]] * 2])
     drawn = zip(weights, outputs, floods, strict=False)
-    draws = [Draw(RewiredGraph(GRAPH, THETA, weight), given, flood) for weight, given, flood in drawn]
-    return Step(draws, Y, TRAIN, torch.tensor(progress), **others)
+    return [Draw(RewiredGraph(GRAPH, THETA, weight), given, flood) for weight, given, flood in drawn]
 
 
-def value(term, step):
-    found = term(step)
-    assert found.shape == (2,)
-    return found.tolist()
+def make_terms(**values):
+    settings = rewiring_settings({"prior": 0.0, **values})
+    return Terms(settings, scorers[settings.scorer](1, 3, 2, **settings.options_of("scorer")))
+
+
+def value(name, drawn, progress=0.5, belief_logits=None, **values):
+    """The only term beside the classification, or the classification itself."""
+    terms = make_terms(**values)(drawn, Y, TRAIN, torch.tensor(progress), belief_logits)
+    assert {*terms} == {name, "classification"}
+    assert all(term.shape == (2,) for term in terms.values())
+    return terms[name].tolist()
 
 
 def test_classification_is_the_mean_over_training_nodes_and_graphs():
     # −log of the probability of the right class: node 0 has class 0, node 1 class 1.
     first = [(math.log(2) + math.log(2)) / 2, math.log(4)]
     second = [(math.log(4) + math.log(4)) / 2, math.log(2)]
-    assert value(Classification(), step([FIRST])) == pytest.approx(first)
+    assert value("classification", draws(FIRST)) == pytest.approx(first)
     expected = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
-    assert value(Classification(), step()) == pytest.approx(expected)
+    assert value("classification", draws(FIRST, SECOND)) == pytest.approx(expected)
 
 
 def test_beliefs_are_judged_on_training_nodes():
-    assert value(BeliefLoss(), step(belief_logits=SECOND)) == pytest.approx([math.log(4), math.log(2)])
+    assert value("beliefs", draws(FIRST), belief_logits=SECOND) == pytest.approx([math.log(4), math.log(2)])
 
 
-def test_pairs_of_training_nodes_are_told_apart_by_class():
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_pairs_of_training_nodes_are_told_apart_by_class(weight):
     """Only 0 – 1 has two training nodes, in the first replica alone; they differ, and its probability is ½."""
-    assert value(PairLoss(1.0), step()) == pytest.approx([math.log(2), 0])
-    assert value(PairLoss(0.5), step()) == pytest.approx([math.log(2) / 2, 0])
+    found = value("pairs", draws(FIRST, SECOND), scorer={"name": "class-space", "pair_loss": weight})
+    assert found == pytest.approx([weight * math.log(2), 0])
 
 
 def test_decoys_are_told_from_edges():
@@ -84,64 +78,39 @@ def test_decoys_are_told_from_edges():
     flood = ShownDecoys(Decoys(GRAPH, torch.tensor([False, True])), torch.tensor([[False, False], [False, True]]))
     edge_alone, both = -math.log(1 / 2), (-math.log(4 / 5) - math.log(1 - 1 / 2)) / 2
     for floods in ((flood, flood), (None, flood)):
-        assert value(DecoyLoss(), step(floods=floods)) == pytest.approx([10 * edge_alone, 10 * both])
+        found = value("decoys", draws(FIRST, SECOND, floods=floods), scorer={"name": "neighborhood", "decoys": 2.0})
+        assert found == pytest.approx([10 * edge_alone, 10 * both])
 
 
 def test_a_regularizer_is_the_mean_over_the_graphs():
     # Degrees are 1, 1, 0 on the first graph and 1, 2, 1 on the second; 2 are asked for.
     first, second = (1 + 1 + 4) / 3, (1 + 0 + 1) / 3
-    term = Regularization(Degree(0.5, target=2.0))
-    assert value(term, step([FIRST])) == pytest.approx([first / 2] * 2)
-    assert value(term, step()) == pytest.approx([(first + second) / 4] * 2)
-
-
-def test_agreement_is_weighted():
-    assert value(Agreement(3.0), step()) == pytest.approx((3 * agreement([FIRST, SECOND])).tolist())
+    degree = {"name": "degree", "weight": 0.5, "target": 2.0}
+    assert value("regularizer", draws(FIRST), regularizer=degree) == pytest.approx([first / 2] * 2)
+    assert value("regularizer", draws(FIRST, SECOND), regularizer=degree) == pytest.approx([(first + second) / 4] * 2)
 
 
 @pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.1, 0.25), (0.2, 0.5), (0.4, 1.0), (1.0, 1.0)])
-def test_agreement_grows_over_its_share_of_the_epochs(progress, share):
-    whole = value(Agreement(2.0), step())
-    assert value(Agreement(2.0, ramp=0.4), step(progress=progress)) == pytest.approx([share * each for each in whole])
-
-
-def terms_of(values):
-    settings = rewiring_settings(values)
-    return make_terms(settings, scorers[settings.scorer](1, 3, 2, **settings.options_of("scorer")))
+def test_agreement_is_weighted_and_grows_over_its_share_of_the_epochs(progress, share):
+    settings = {"agreement": 3.0, "agreement_ramp": 0.4, "samples": 2}
+    found = value("agreement", draws(FIRST, SECOND), progress, **settings)
+    assert found == pytest.approx((3 * share * agreement([FIRST, SECOND])).tolist())
+    assert growing_agreement([FIRST, SECOND], 3.0, 0.0, torch.tensor(0.0)).tolist() == pytest.approx(
+        (3 * agreement([FIRST, SECOND])).tolist()
+    )
 
 
 def test_which_terms_there_are_and_that_their_settings_reach_them():
-    beliefs, classification, prior = terms_of({})
-    assert isinstance(beliefs, BeliefLoss)
-    assert isinstance(classification, Classification)
-    assert (type(prior.regularizer), prior.regularizer.weight) == (Prior, 1.0)
-    off = {"regularizer": "mix", "regularizer.weight": 0.0, "agreement": 0.1, "samples": 2, "prior": 0.0}
-    assert [type(term) for term in terms_of(off)] == [BeliefLoss, Classification, Agreement]
-    every = {"regularizer": "degree", "prior": 0.3, "keep": 0.8, "add": 0.1, "samples": 2}
-    every |= {"agreement": 0.4, "agreement_ramp": 0.2, "scorer": {"name": "class-facts", "pair_loss": 0.6}}
-    every |= {"regularizer.weight": 2.0, "regularizer.target": 8.0, "regularizer.tolerance": 1.5}
-    _, _, degree, prior, pairs, agreed = terms_of(every)
-    assert pairs.weight == 0.6
-    assert (degree.regularizer.weight, degree.regularizer.target, degree.regularizer.tolerance) == (2.0, 8.0, 1.5)
-    assert (prior.regularizer.weight, prior.regularizer.keep, prior.regularizer.add) == (0.3, 0.8, 0.1)
-    assert (agreed.weight, agreed.ramp) == (0.4, 0.2)
-    decoys = terms_of({"scorer": {"name": "neighborhood", "decoys": 2.0}})
-    assert [type(term) for term in decoys] == [BeliefLoss, DecoyLoss, Classification, Regularization]
+    off = {"regularizer": "mix", "regularizer.weight": 0.0, "agreement": 0.1, "samples": 2}
+    value("agreement", draws(FIRST, SECOND), **off)
+    prior = make_terms(prior=0.3, keep=0.8, add=0.1).regularizers["prior"]
+    assert (type(prior), prior.weight, prior.keep, prior.add) == (Prior, 0.3, 0.8, 0.1)
+    options = {"regularizer.weight": 2.0, "regularizer.target": 8.0, "regularizer.tolerance": 1.5}
+    degree = make_terms(regularizer="degree", **options).regularizers["regularizer"]
+    assert (type(degree), degree.weight, degree.target, degree.tolerance) == (Degree, 2.0, 8.0, 1.5)
 
 
-class Noted(Term):
-    """A term that writes down the step that it saw and its value."""
-
-    def __init__(self, term):
-        self.term, self.steps, self.values = term, [], []
-
-    def __call__(self, step):
-        self.steps.append(step)
-        self.values.append(self.term(step))
-        return self.values[-1]
-
-
-def test_the_loss_of_training_is_their_sum():
+def test_the_loss_of_training_is_their_sum(monkeypatch):
     data = small_data()
     graph = PairGraph.build(data.edge_index, 24, candidate_index=random_edges(24, 20, seed=1))
     rewiring = RewiringSettings(
@@ -156,23 +125,19 @@ def test_the_loss_of_training_is_their_sum():
     model = GumbelMPNN(
         in_channels=6, out_channels=3, hidden_channels=8, dropout=0.0, replicas=2, seeds=[1, 2], rewiring=rewiring
     ).train()
-    model.terms = [Noted(term) for term in model.terms]
+    calls = []
+    monkeypatch.setattr(
+        model, "terms", lambda *step, terms=model.terms: calls.append((step, terms(*step))) or calls[-1][1]
+    )
     progress = torch.tensor(0.5)
     loss = model.training_loss(data.x, graph, data.y, data.train_mask.T, progress)
-    assert [type(term.term) for term in model.terms] == [
-        BeliefLoss,
-        DecoyLoss,
-        Classification,
-        Regularization,
-        Regularization,
-        Agreement,
-    ]
-    assert all(float(term.values[0].detach().abs().min()) > 0 for term in model.terms)
-    torch.testing.assert_close(loss, torch.stack([term.values[0] for term in model.terms]).sum(0))
-    (seen,) = {id(term.steps[0]): term.steps[0] for term in model.terms}.values()
-    assert len(seen.draws) == 2
-    assert seen.progress is progress
-    assert not torch.equal(seen.draws[0].graph.weight, seen.draws[1].graph.weight)
+    (((drawn, _, _, seen, *_), terms),) = calls
+    assert [*terms] == ["beliefs", "decoys", "classification", "regularizer", "prior", "agreement"]
+    assert all(float(term.detach().abs().min()) > 0 for term in terms.values())
+    torch.testing.assert_close(loss, torch.stack([*terms.values()]).sum(0))
+    assert seen is progress
+    first, second = drawn
+    assert not torch.equal(first.graph.weight, second.graph.weight)
 
 
 EVEN, LOW, HIGH = (0.0, 0.0), (0.0, math.log(3)), (math.log(3), 0.0)  # predictions (½, ½), (¼, ¾) and (¾, ¼)

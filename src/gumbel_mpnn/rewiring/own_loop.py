@@ -1,4 +1,4 @@
-"""Warnings in the user's own training loop about parts that get no gradient, so that nothing is learned in silence."""
+"""For training loops of the user's own: labels of the data, and warnings about parts that get no gradient."""
 
 from __future__ import annotations
 
@@ -9,11 +9,57 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
-from gumbel_mpnn.util.errors import DataWarning
+from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.graph import tensor_of
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
+from gumbel_mpnn.util.tensors import TensorCache
 
 PROBES = 2
 """Gradients of 0 are judged at the second training call: a layer that starts with zeros has none before it."""
+
+
+def labels_of(data: Data, logits: Tensor, *, needed: bool = False) -> tuple[Tensor, Tensor]:
+    """Labels int64 [N] and training mask [R, N] of `data`; nodes without a label (y below 0) are not in the mask.
+
+    If labels are `needed`, a replica without any raises a `DataError`. Results are cached as long as the tensors are
+    unchanged, since checking their values waits for the GPU.
+    """
+    replicas, nodes, classes = logits.shape
+    for name in ("y", "train_mask"):
+        value = tensor_of(data, name)
+        if value is None:
+            raise DataError(f"this loss uses the labels of training nodes, which this graph lacks: give it data.{name}")
+        if value.shape[0] != nodes:
+            raise DataError(f"data.{name} has {value.shape[0]} nodes, but the output has {nodes}: they must match")
+    y, train_mask = data.y, data.train_mask
+    labels, mask, some = _label_cache.get(
+        train_mask, [train_mask, y], lambda: _labels(y, train_mask, replicas, nodes, classes), replicas, classes
+    )
+    if needed and not some:
+        raise DataError("this loss needs training nodes with a label (data.y of 0 or more): data.train_mask has none")
+    return labels, mask
+
+
+def _labels(y: Tensor, train_mask: Tensor, replicas: int, nodes: int, classes: int) -> tuple[Tensor, Tensor, bool]:
+    """Labels [N], mask [R, N], and whether every replica has a label."""
+    if y.numel() != nodes or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise DataError(f"data.y must be whole numbers of shape [{nodes}], not {y.dtype} {list(y.shape)}")
+    mask = by_split(train_mask.bool()).T
+    if mask.shape[0] not in (1, replicas):
+        raise UserError(
+            f"data.train_mask has {mask.shape[0]} splits, but the output has {replicas} replicas: "
+            "choose one split, train_mask[:, k], or one split per replica"
+        )
+    labels = y.reshape(nodes).long()
+    mask = mask & (labels >= 0)
+    if bool((mask & (labels >= classes)).any()):
+        raise DataError(f"a training node has the label {int(labels.max())}, but the output has {classes} classes")
+    return labels, mask.expand(replicas, nodes), bool(mask.any(-1).all())
+
+
+_label_cache: TensorCache[tuple[Tensor, Tensor, bool]] = TensorCache()
 
 
 def can_look() -> bool:
