@@ -20,7 +20,8 @@ def main(epochs: int = 60, folds: int = 3) -> dict[str, float]:
     found = {}
     with sklearn.config_context(enable_metadata_routing=True):
         for name, settings in (("gcn", None), ("gumbel-mpnn", {"rewiring": {"origin": "none"}})):
-            model = gm.sklearn.RewiringClassifier(name, epochs=epochs, settings=settings, random_state=0)
+            options = {"settings": settings, "overrides": [f"train.epochs={epochs}"], "random_state": 0}
+            model = gm.sklearn.RewiringClassifier(name, **options)
             model.set_fit_request(edges=True, rows=True).set_score_request(edges=True, rows=True)
             scores = cross_val_score(model, X, y, cv=folds, params=params)
             found[name] = float(scores.mean())

@@ -50,8 +50,7 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
     Args:
         model: Name of a model, as in `gm.fit`.
         settings: Tables of settings, as in `gm.fit`.
-        overrides: Settings such as `("model.dropout=0.7",)`, which override these.
-        epochs: Number of epochs; None for that of the settings.
+        overrides: Settings such as `("train.epochs=60",)`, which override these.
         seeds: Number of models, whose probabilities are averaged.
         validation_fraction: Share of the rows of each class that is kept for validation.
         random_state: Seed or generator of the validation rows and of training.
@@ -70,7 +69,6 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         *,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         overrides: Iterable[str] = (),
-        epochs: int | None = None,
         seeds: int = 1,
         validation_fraction: float = 0.2,
         random_state: Any = None,
@@ -79,7 +77,6 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         self.model = model
         self.settings = settings
         self.overrides = overrides
-        self.epochs = epochs
         self.seeds = seeds
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -96,7 +93,6 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         """
         check_between(0, 1, validation_fraction=self.validation_fraction)
         check_at_least(1, seeds=self.seeds)
-        _check_real(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)
@@ -110,16 +106,13 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         data.val_mask = torch.from_numpy(_validation_rows(label, self.validation_fraction, random))
         data.train_mask, data.test_mask = ~data.val_mask, torch.zeros_like(data.val_mask)
         first = int(random.randint(MOST_SEED))
-        overrides = [*self.overrides, *([] if self.epochs is None else [f"train.epochs={self.epochs}"])]
-        if any(str(each).startswith("data.protocol") for each in overrides):
-            raise UserError("data.protocol does not apply to RewiringClassifier: it validates on validation_fraction")
         self.run_ = fit(
             data,
             self.model,
             seeds=range(first, first + self.seeds),
             preset=None,
             settings=self.settings,
-            overrides=overrides,
+            overrides=self.overrides,
             device=self.device,
             progress=False,
         )
@@ -134,7 +127,6 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
             rows: Number of each row, as in `fit`: the rows are added to those of `fit`.
         """
         check_is_fitted(self)
-        _check_real(X)
         x = _dense(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False))
         numbers = _row_numbers(rows, len(x))
         found = _read_edges(edges, numbers, numbered=rows is not None)
@@ -188,14 +180,6 @@ class RewiringClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _check_real(X: Any) -> None:
-    """Raise a `UserError` for dates and durations, which numpy converts to numbers without a word."""
-    types = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    wrong = next((each for each in types if getattr(each, "kind", "") in ("m", "M")), None)
-    if wrong is not None:
-        raise UserError(f"X holds {wrong}, dates or durations, which are not features: turn them into numbers")
 
 
 def _dense(X: Any) -> NDArray[np.float32]:

@@ -7,8 +7,7 @@ import inspect
 import re
 import reprlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -118,11 +117,9 @@ class OwnData:
         """
         if self._is_by_name(dataset):
             return str(dataset)
-        if self.graph is None and self.label is None:
-            raise UserError("own data needs --label, the name of the label column")
         data = self._read(self._columns(), undirected=undirected)
         if data.y is None:
-            raise UserError("own data needs --label, the name of the label attribute")
+            raise UserError("own data needs --label, the name of the column or attribute of the labels")
         return data
 
     def to_predict(self, columns: Sequence[FeatureColumn] | None, undirected: bool) -> Data:
@@ -203,7 +200,9 @@ def in_one_sentence(verb: Callable[..., None]) -> Callable[..., None]:
             options["own"] = OwnData(**{name: options.pop(name) for name in own if name in options})
         quiet = _QUIET.set(bool(options.get("quiet", False)))
         try:
-            with _warnings_in_one_line():
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", DataWarning)
+                warnings.showwarning = _tell
                 verb(*arguments, **options)
         except UserError as error:
             _stop(str(error))
@@ -230,21 +229,9 @@ def _stop(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-@contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
-    """Show each `DataWarning` in one line, even if --quiet is given, without a reference to the source code."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", DataWarning)
-        show = warnings.showwarning
-
-        def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, DataWarning):
-                typer.echo(f"warning: {message}", err=True)
-            else:
-                show(message, category, *place, **more)
-
-        warnings.showwarning = tell
-        yield
+def _tell(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning in one line, even if --quiet is given, without a reference to the source code."""
+    typer.echo(f"warning: {message}", err=True)
 
 
 def note(message: str) -> None:

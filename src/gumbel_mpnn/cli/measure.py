@@ -23,9 +23,8 @@ def measure(
         ),
     ] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(help="With --run: leave out pairs with a lower probability (0.5 by default).", min=0, max=1),
-    ] = None,
+        float, typer.Option(help="With --run: leave out pairs with a lower probability.", min=0, max=1)
+    ] = 0.5,
     own: common.OwnData,
     data_root: common.DataRootOption = None,
     runs: common.RunsOption = Path("runs"),
@@ -41,15 +40,13 @@ def measure(
 
     pairs = None
     if run is None:
-        if threshold is not None:
-            raise UserError("--threshold applies to a learned graph: give its runs as --run")
         graphs = {"value": own.to_measure(dataset, data_root)}
     elif dataset is not None:
         raise UserError("--run measures the graph of these runs: leave out the name of a data set")
     else:
-        trained, least = common.finished_run(run, runs, own, data_root), 0.5 if threshold is None else threshold
-        graphs = {"before": trained.data, "after": trained.rewire(threshold=least)}
-        pairs = None if trained.settings.rewiring is None else trained.measure_pairs(least)
+        trained = common.finished_run(run, runs, own, data_root)
+        graphs = {"before": trained.data, "after": trained.rewire(threshold=threshold)}
+        pairs = None if trained.settings.rewiring is None else trained.measure_pairs(threshold)
     values = {name: measures.measure(graph) for name, graph in graphs.items()}
     headings = {name: of.heading for name, of in measures.MEASURES.items()}
     rows = [[name, *(of[name] for of in values.values())] for name in headings]

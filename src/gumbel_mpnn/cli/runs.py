@@ -138,7 +138,6 @@ def compare(
     If A or B is a trial of tune, validation results are compared, unless --test is given.
     """
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.compare import ENOUGH
     from gumbel_mpnn.runs.compare import compare as compare_runs
     from gumbel_mpnn.runs.store import flat
 
@@ -155,13 +154,11 @@ def compare(
     if len(ours) + len(theirs) > 2 * paired.n:
         alone = counted(len(ours) - paired.n, "run")
         common.note(f"left out, without a counterpart: {alone} of A, {len(theirs) - paired.n} of B")
-    if paired.units < ENOUGH:
-        common.note(f"no difference can be significant with fewer than {ENOUGH} splits or seeds of one split")
     settings = flat(ours[0].settings), flat(theirs[0].settings)
     pairs = {name: [each.get(name) for each in settings] for name in {**settings[0], **settings[1]}}
     differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if not format.is_for_programs:
-        rows = [[name, *("–" if value is None else str(value) for value in pair)] for name, pair in differing.items()]
+        rows = [[name, *(None if value is None else str(value) for value in pair)] for name, pair in differing.items()]
         common.emit(Table(["setting", "a", "b"], rows, {"a": "A", "b": "B"}), format)
         typer.echo("")
     result: dict[str, str | int | float | None] = {

@@ -12,7 +12,7 @@ from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import is_standard_output
 
 if TYPE_CHECKING:
-    from gumbel_mpnn.runs.fit import AnySpec
+    from torch_geometric.data import Data
 
 
 @common.in_one_sentence
@@ -88,12 +88,15 @@ def train(
             raise UserError(
                 f"the runs in {like.folder.path} are of model {like.settings.model!r}, not {model!r}: leave out --model"
             )
-        data = own.to_train_on(dataset, like.settings.data.undirected)
-        spec: AnySpec = fit.final_spec(data, like.records, seeds=seeds, overrides=overrides, root=data_root)
+        undirected = like.settings.data.undirected
+        data = own.to_train_on(dataset, undirected)
+        spec: fit.AnySpec = fit.final_spec(data, like.records, seeds=seeds, overrides=overrides, root=data_root)
     else:
         model = fit.check_model(fit.default_model(dataset, family) if model is None else model)  # before data are read
+        undirected = asks_for_undirected(family, overrides)
+        data = own.to_train_on(dataset, undirected)
         spec = fit.describe(
-            own.to_train_on(dataset, asks_for_undirected(family, overrides)),
+            data,
             model,
             splits=None if splits is None else common.parse_range(splits),
             seeds=seeds,
@@ -101,8 +104,8 @@ def train(
             overrides=[*overrides, *([f"data.protocol={FINAL}"] if final else [])],
             root=data_root,
         )
-    if read := _what_was_read(spec):
-        common.note(read)
+    if not isinstance(data, str):
+        common.note(_what_was_read(data, undirected))
     run = fit.train_spec(spec, runs, experiment, device, workers=workers, on=on, progress=not quiet)
     if predictions is not None:
         table = run.predictions()
@@ -119,21 +122,13 @@ def train(
     common.note(f"runs are in {run.folder.path}")
 
 
-def _what_was_read(asked: AnySpec) -> str:
-    """A sentence about own data, which shows the user misread columns, or about a preset that was borrowed."""
+def _what_was_read(data: Data, undirected: bool) -> str:
+    """A sentence about own data, which shows the user misread columns."""
     from gumbel_mpnn.data import facts_of
-    from gumbel_mpnn.runs.auto import AutoSpec
 
-    spec = asked.plainest if isinstance(asked, AutoSpec) else asked
-    data, settings = spec.dataset, spec.settings
-    if isinstance(data, str):
-        if spec.preset is None or spec.preset.model == settings.model:
-            return ""
-        where = f"{settings.model} on {settings.dataset}"
-        return f"there is no {spec.asked_preset} preset for {where}: the preset of its backbone is used"
     facts = facts_of(data)
     edges, noun = facts.num_edges, "edge"
-    if not settings.data.undirected:
+    if not undirected:
         edges, noun = data.edge_index.shape[1] - facts.num_duplicate_edges - facts.num_self_loops, "directed edge"
     repeats = data.get("edges_listed", 0) - edges - facts.num_self_loops
     merged = f" ({counted(repeats, 'repeat')} merged)" if repeats > 0 else ""

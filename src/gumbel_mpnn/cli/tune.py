@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -72,36 +72,40 @@ def tune(
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
     from gumbel_mpnn.runs.space import read_space
-    from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected
+    from gumbel_mpnn.runs.spec import asks_for_undirected
     from gumbel_mpnn.runs.study import without_password
-    from gumbel_mpnn.runs.tune import check_model, plain_spec, tune_specs
-    from gumbel_mpnn.settings.presets import check_own_name, list_presets
+    from gumbel_mpnn.runs.tune import tune as search
+    from gumbel_mpnn.settings.presets import check_own_name, preset_families
 
     read = [*own.files, Path(preset), *([space] if space else [])]
     common.check_output("--out", out, (".toml",), inputs=read, force=force)
+    if name is not None:
+        check_own_name(name)
+        if name in preset_families() and not force:
+            raise UserError(f"--name {name}: this name is taken: give another one, or --force to add to its presets")
     given, family = read_space(space), None if preset == "none" else preset
     # Directions are read if any trial needs them; trials on undirected graphs ignore them.
     tried = (given or {}).get("data", {}).get("undirected", asks_for_undirected(family, overrides or []))
-    spec = RunSpec.of(
+    tuned = search(
         own.to_train_on(dataset, all(tried) if isinstance(tried, list) else bool(tried)),
-        check_model(model),
+        model,
+        trials=trials,
+        timeout=timeout,
+        space=given,
+        baseline=baseline,
         splits=None if splits is None else common.parse_range(splits),
         seeds=seeds,
         preset=family,
         overrides=overrides or [],
         root=data_root,
+        runs=runs,
+        storage=storage,
+        workers=workers,
+        on=on,
+        device=device,
+        seed=seed,
+        progress=not quiet,
     )
-    specs = [spec, *(plain_spec(spec) if baseline else [])]
-    if name is not None:
-        check_own_name(name)
-        for one in [each.settings for each in specs]:
-            if (name, one.dataset, one.model) in list_presets() and not force:
-                raise UserError(
-                    f"--name {name}: there is such a preset for {one.model} on {one.dataset}: give another name, or"
-                    " --force"
-                )
-    options: dict[str, Any] = {"trials": trials, "timeout": timeout, "storage": storage, "device": device, "seed": seed}
-    tuned = tune_specs(specs, given, workers, on, quiet, runs=str(runs), **options)
     found = [tuned, *([] if tuned.baseline is None else [tuned.baseline])]
     common.emit(_table(found), format, err=is_standard_output(out))
     for tuning in found:

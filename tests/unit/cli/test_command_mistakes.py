@@ -14,7 +14,6 @@ from command_fixtures import GCN
         ("train cora --graph g.npz", "give the name of a data set, or own data"),
         ("train --edges e.csv", "give the name of a data set, or own data"),
         ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
-        ("train --nodes n.csv --edges e.csv", "own data needs --label, the name of the label column"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
         ("train --graph nodes.csv", "--graph takes .npz and .graphml files, not nodes.csv: give CSV files as --nodes"),
@@ -28,7 +27,6 @@ from command_fixtures import GCN
         ("report nothing", "there is no finished run 'nothing' in runs"),
         ("runs show zzz", "there is no finished run 'zzz' in runs"),
         ("runs --format json show x", "write --format after 'show'"),
-        ("measure cora --threshold 0.9", "--threshold applies to a learned graph: give its runs as --run"),
         ("measure cora --run runs", "--run measures the graph of these runs: leave out the name of a data set"),
         ("train demo --on slurm", "'slurm'"),
         ("tune demo --on slurm", "'slurm'"),
@@ -90,7 +88,8 @@ class TestOwnFiles:
         refused("train", *csv, "--features", "height,wait", message="nodes.csv has no column 'wait'")
         graph = ("--graph", own / "graph.graphml")
         refused("train", *graph, "--label", "knd", message="has no attribute 'knd': did you mean")
-        refused("train", *graph, message="own data needs --label, the name of the label attribute")
+        for files in (graph, csv[:4]):
+            refused("train", *files, message="own data needs --label, the name of the column or attribute")
 
     def test_labels_that_are_ids_or_all_the_same(self, refused, own, csv):
         message = "there are as many classes as labelled nodes, 20, so no class"

@@ -121,12 +121,10 @@ class TestCompare:
         assert "model.name" in settings
         assert "p (Wilcoxon)" in result
 
-    def test_runs_without_a_counterpart_and_too_few_splits_are_told(self, command, train, trained):
+    def test_runs_without_a_counterpart_are_told(self, command, train, trained):
         other = train("tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
-        assert command("runs", "compare", trained.gcn, other).stderr.splitlines() == [
-            "left out, without a counterpart: 1 run of A, 1 of B",
-            "no difference can be significant with fewer than 6 splits or seeds of one split",
-        ]
+        told = command("runs", "compare", trained.gcn, other).stderr
+        assert told == "left out, without a counterpart: 1 run of A, 1 of B\n"
 
     def test_seeds_of_one_split(self, command, train):
         seeds = ("--splits", "1", "--seeds", "6", "--set", "train.epochs=2", "--device", "cpu")

@@ -103,7 +103,7 @@ class TestResults:
         assert self.fingerprint(here) == about["fingerprint"]
         presets = json.loads(command("data", "tiny", "--format", "json").stdout)["presets"]
         assert sorted(presets) == ["frozen (mine)", "gcn (mine)"]
-        assert "there is such a preset for frozen on tiny: give another name, or --force" in command(*arguments).stderr
+        assert "--name mine: this name is taken: give another one" in command(*arguments).stderr
 
 
 @pytest.mark.parametrize(
