@@ -26,7 +26,7 @@ def fresh_processes() -> ForkServerContext:
     They have the environment of the first test that starts one.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "gumbel_mpnn.candidates", "gumbel_mpnn.runs.study", "optuna"])
+    context.set_forkserver_preload(["pytest", "gumbel_mpnn.candidates", "gumbel_mpnn.runs.tune", "optuna"])
     return context
 
 

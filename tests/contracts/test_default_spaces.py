@@ -9,8 +9,8 @@ from gumbel_mpnn.candidates import candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs.space import default_space, read_values, search_space
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.study import default_space, read_values, search_space
 from gumbel_mpnn.settings.settings import COMPONENTS
 from gumbel_mpnn.training import models as all_models
 from helpers import changed, edges, small_data

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from gumbel_mpnn.data import from_npz
-from gumbel_mpnn.runs.space import read_space
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.study import Search, open_study, work_on
+from gumbel_mpnn.runs.study import Search, open_study, read_space, work_on
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import fresh_processes, small_data
 

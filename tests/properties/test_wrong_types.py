@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gumbel_mpnn.runs.fit import describe
-from gumbel_mpnn.runs.space import read_space, search_space
-from gumbel_mpnn.runs.space import searched as searched_in
 from gumbel_mpnn.runs.spec import RunSpec
+from gumbel_mpnn.runs.study import read_space, search_space
+from gumbel_mpnn.runs.study import searched as searched_in
 from gumbel_mpnn.util.errors import UserError
 from helpers import changed, small_data
 

@@ -71,9 +71,8 @@ def tune(
 
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
-    from gumbel_mpnn.runs.space import read_space
     from gumbel_mpnn.runs.spec import asks_for_undirected
-    from gumbel_mpnn.runs.study import without_password
+    from gumbel_mpnn.runs.study import read_space, without_password
     from gumbel_mpnn.runs.tune import tune as search
     from gumbel_mpnn.settings.presets import check_own_name, preset_families
 
@@ -123,8 +122,8 @@ def tune(
 def _table(found: list[Tuning]) -> Table:
     """All trials of the model and of its backbone, the best of each first."""
     from gumbel_mpnn.report import Table
-    from gumbel_mpnn.runs.space import searched
     from gumbel_mpnn.runs.store import flat
+    from gumbel_mpnn.runs.study import searched
 
     keys = list(dict.fromkeys(key for tuning in found for key in searched(tuning.search.space)))
     rows = []

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from gumbel_mpnn.settings import Replica
@@ -139,20 +140,20 @@ def difference(better: Values, worse: Values, val_nodes: int) -> tuple[float, fl
         by_split.setdefault(replica.split, []).append(value)
     values = [value for _, value in pairs]
     if len(by_split) >= FEW_SPLITS:
-        values = [math.fsum(of) / len(of) for of in by_split.values()]
-    mean = math.fsum(values) / len(values)
+        values = list(map(fmean, by_split.values()))
+    mean = fmean(values)
     variance = 0.0
     if len(values) > 1:
         variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
     if len(by_split) < FEW_SPLITS:
-        share = _mean(better)
+        share = fmean(better.values())
         variance += share * (1 - share) / max(val_nodes, 1)
     return mean, math.sqrt(variance)
 
 
 def best_of(values: Mapping[str, Values], among: Sequence[str]) -> str:
     """The rung with the highest mean; the plainer one, which comes first in `among`, if two are equal."""
-    return max(among, key=lambda name: (_mean(values[name]), -among.index(name)))
+    return max(among, key=lambda name: (fmean(values[name].values()), -among.index(name)))
 
 
 def choose(values: Mapping[str, Values], among: Sequence[str], plain: Sequence[str], val_nodes: int) -> str:
@@ -167,10 +168,6 @@ def choose(values: Mapping[str, Values], among: Sequence[str], plain: Sequence[s
 
 def upper_half(values: Mapping[str, Values], among: Sequence[str], plain: Sequence[str]) -> list[str]:
     """The better half of the rungs and the best plain one, the plainest first."""
-    ordered = sorted(among, key=lambda name: (-_mean(values[name]), among.index(name)))
+    ordered = sorted(among, key=lambda name: (-fmean(values[name].values()), among.index(name)))
     kept = {*ordered[: -(-len(ordered) // 2)], *[name for name in ordered if name in plain][:1]}
     return [name for name in among if name in kept]
-
-
-def _mean(values: Values) -> float:
-    return math.fsum(values.values()) / len(values)

@@ -21,9 +21,8 @@ from gumbel_mpnn.graph import without_candidates
 from gumbel_mpnn.nn import TrainableModel, models
 from gumbel_mpnn.rewiring.learned_graph import Changes
 from gumbel_mpnn.runs import predict
-from gumbel_mpnn.runs.audit import Audit, audit
+from gumbel_mpnn.runs.audit import Audit, PairMeasures, audit, measure_pairs
 from gumbel_mpnn.runs.choice import Choice, read_choices
-from gumbel_mpnn.runs.pair_measures import PairMeasures, measure_pairs
 from gumbel_mpnn.runs.predict import DataFacts, TrainingData
 from gumbel_mpnn.runs.spec import read_data
 from gumbel_mpnn.runs.store import RECORD, Record, SettingFolder, Summary, find_records, find_setting

@@ -1,4 +1,13 @@
-"""A search as a study of Optuna, which survives a kill and is shared by any number of processes.
+"""A search as a study of Optuna, which survives a kill and is shared by any number of processes; and what it searches.
+
+A space is written as tables of settings, in a file or beside the component that it belongs to. A list of values is
+searched, and so is a range:
+
+    [model]
+    hidden_channels = [64, 256]
+    norm = "batch"
+    [train]
+    lr = {low = 0.001, high = 0.1, log = true}
 
 The study lies in a storage, a journal file or a database, in which processes and machines meet. They share the folder
 of runs, where a process holds the lock of a file while it trains a trial: one that is running without a lock has lost
@@ -7,74 +16,177 @@ its process, and is continued.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import optuna
 from filelock import FileLock, Timeout
-from optuna.storages.journal import JournalFileBackend
-from optuna.trial import FrozenTrial, TrialState
 
+from gumbel_mpnn.candidates.strategies import DATA
+from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.nn.replica import derive_seed
-from gumbel_mpnn.runs.progress import Monitor, in_time
-from gumbel_mpnn.runs.session import TRIES, Session
-from gumbel_mpnn.runs.space import Space, draw, number_of_choices, search_space, searched, tables_of
-from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, splits_without_validation
-from gumbel_mpnn.runs.store import TRIALS, Summary
-from gumbel_mpnn.runs.workers import LostError, Workers
-from gumbel_mpnn.settings import Replica, Settings
+from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.spec import REGISTRIES, DataReader, Job, RunSpec, Tables, splits_without_validation
+from gumbel_mpnn.runs.store import TRIALS, flat
+from gumbel_mpnn.settings import Replica
+from gumbel_mpnn.settings.files import merge, read_settings_file
 from gumbel_mpnn.settings.registry import load_plugins
-from gumbel_mpnn.training.build import available_bytes, pick_device
-from gumbel_mpnn.util.errors import (
-    DivergedError,
-    StoppedError,
-    TooLargeError,
-    UserError,
-    check_at_least,
-    counted,
-    reason,
-)
+from gumbel_mpnn.settings.settings import COMPONENTS, TABLES
+from gumbel_mpnn.training import Task
+from gumbel_mpnn.training.build import outline_model
+from gumbel_mpnn.util.errors import DivergedError, StoppedError, TooLargeError, UserError, check_at_least, reason
 
+try:
+    import optuna
+    from optuna.distributions import FloatDistribution, IntDistribution
+    from optuna.storages.journal import JournalFileBackend
+    from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState
+except ImportError:
+    raise UserError("tune needs Optuna, which is not installed: pip install 'gumbel-mpnn[tune]'") from None
+
+Space = Mapping[str, Any]
+"""Values by `table.name`: a list of choices, a range as Optuna's `suggest_float` takes it, or a fixed value."""
+DIGITS = 4
+"""Significant digits of numbers from a range, so that they can be read and written."""
 JOURNAL = "studies.journal"
 """File of all studies in the folder of trials, unless the user names a storage."""
 JOURNAL_BEGINS = b'{"op_code"'
 START = "start"
 """Attribute of the trial that has the settings from which the search starts."""
-PRUNED_AFTER = (8, 4, 2)
-"""Trials are compared after an eighth, a quarter and half of the epochs."""
 UNPRUNED = 4
 """Number of trials that are finished before weak ones are stopped."""
-LOOK_SECONDS = 1.0
 FINISHED, PRUNED, DIVERGED, TOO_LARGE = "finished", "pruned", "diverged", "too large"
 STATES = {FINISHED: TrialState.COMPLETE, PRUNED: TrialState.PRUNED}
 """Other trials fail, and the study has their end as an attribute."""
+ENDS = {StoppedError: PRUNED, DivergedError: DIVERGED, TooLargeError: TOO_LARGE}
+PRUNED_AFTER = (8, 4, 2)
+"""Trials are compared after an eighth, a quarter and half of the epochs."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One setting of a search and its validation results; there are no test results."""
+def read_space(space: Tables | str | Path | None) -> Tables | None:
+    """Read the tables of a space of the user, from a file or as they are; it must leave something to search."""
+    if space is None:
+        return None
+    tables = merge(space if isinstance(space, Mapping) else read_settings_file(Path(space)))
+    if not searched(read_tables(tables, {})):
+        raise UserError("the space contains nothing to search: give at least one setting a list of values or a range")
+    return tables
 
-    number: int
-    """Number of the trial in the study, from 0."""
-    state: str
-    """`finished`, `pruned`, `diverged` or `too large`."""
-    chosen: Mapping[str, Any]
-    """Chosen values by `table.name`; empty for the settings from which the search started."""
-    settings: Settings
-    val: Summary
-    """Validation values of its runs; of no values unless it is finished."""
-    seconds: float
+
+def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
+    """The space to search around `spec`: what the user gives, or the default. Choices and ends of ranges are tried."""
+    space = default_space(spec, job) if given is None else read_tables(given, flat(spec.settings.to_dict()))
+    several = searched(space).items()
+    for name in ("data.metric", "data.protocol"):
+        if name in dict(several):
+            raise UserError(f"a search compares settings on one graph, by one metric: give {name} one value")
+    tried = {name: [each["low"], each["high"]] if isinstance(each, dict) else each for name, each in several}
+    task, first = Task.of(job.data, job.settings.data, "cpu"), {name: each[0] for name, each in tried.items()}
+    for name, value in ((name, value) for name, each in tried.items() for value in each):
+        drawn = draw(FixedTrial({**first, name: value}), space)
+        outline_model(spec.laid_over(tables_of(space, drawn)).settings, task)
+    return space
+
+
+def default_space(spec: RunSpec, job: Job) -> Space:
+    """What the settings, the model and its components declare, except for settings that the user has given."""
+    settings, model = spec.settings, spec.settings.model
+    backbone = str(settings.options.get("backbone", ""))
+    of_model = {**(backbones.space(backbone) if backbone in backbones else {}), **models.space(model)}
+    tables = {"data": _declared("data"), "model": of_model, "train": _declared("train")}
+    # The user and the model set these, and the data may have candidates.
+    taken = {key for key, origin in spec.origins.items() if origin in ("given", f"model {model}")}
+    if settings.rewiring is not None:
+        tables["rewiring"] = of_rewiring = _declared("rewiring")
+        if job.settings.rewiring is not None and job.settings.rewiring.candidates == DATA:
+            taken.add("rewiring.candidates")
+        for component in COMPONENTS:
+            is_open = component in of_rewiring and f"rewiring.{component}" not in taken
+            for name in of_rewiring[component] if is_open else [getattr(settings.rewiring, component)]:
+                options = REGISTRIES[component].space(name) if name in REGISTRIES[component] else {}
+                of_rewiring |= {f"{component}.{option}": value for option, value in options.items()}
+    return {key: each for key, each in read_tables(tables, flat(settings.to_dict())).items() if key not in taken}
+
+
+def _declared(table: str) -> dict[str, Any]:
+    """Spaces that the settings of a table declare, by name."""
+    items = dataclasses.fields(TABLES[table])
+    return {item.name: item.metadata["space"] for item in items if item.metadata.get("space") is not None}
+
+
+def read_tables(tables: Tables, start: Mapping[str, Any]) -> Space:
+    """Read the tables of a space; settings that are floats in `start` are searched as floats."""
+    values = flat(merge(tables))
+    # Components come before their options, which are drawn only with them.
+    return {
+        key: read_values(values[key], key, start.get(key)) for key in sorted(values, key=lambda key: key.count("."))
+    }
+
+
+def read_values(value: Any, key: str, start: Any = None) -> Any:
+    """Check the choices or the range of a setting, or its only value; the range of a float may have whole bounds."""
+    if isinstance(value, list | tuple):
+        if not value:
+            raise UserError(f"the list of choices of {key} is empty: add values to it")
+        return list(value)
+    if not isinstance(value, Mapping):
+        return value
+    numbers = {name: number for name, number in value.items() if name != "log"}
+    known = {"low", "high"} <= numbers.keys() <= {"low", "high", "step"}
+    if not known or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers.values()):
+        raise UserError(f"the range of {key} must have numbers low and high, and may have step and log, but is {value}")
+    kind = FloatDistribution if float in map(type, (start, *numbers.values())) else IntDistribution
+    try:
+        checked = kind(**numbers, log=bool(value.get("log", False)))
+    except ValueError as error:
+        raise UserError(f"the range of {key} is not valid: {reason(error)}") from None
+    return {name: getattr(checked, name) for name in (*numbers, "log")}  # high is what the steps reach
+
+
+def searched(space: Space) -> dict[str, Any]:
+    """The settings of a space that have several values."""
+    return {name: values for name, values in space.items() if isinstance(values, list | dict)}
+
+
+def draw(trial: BaseTrial, space: Space) -> dict[str, Any]:
+    """Let a trial of Optuna suggest a value for every setting that is searched, or tell those that it has.
+
+    Options of a component are drawn only if the component that was drawn has them.
+    """
+    drawn: dict[str, Any] = {}
+    for key, values in searched(space).items():
+        component, _, option = key.rpartition(".")
+        registry = REGISTRIES.get(component.removeprefix("rewiring.")) if component in drawn else None
+        if registry is not None:
+            name = drawn[component]
+            if name not in registry or option not in registry.defaults(name):
+                continue
+        if isinstance(values, list):
+            drawn[key] = trial.suggest_categorical(key, values)
+        elif isinstance(values["low"], int):
+            drawn[key] = trial.suggest_int(key, **values)
+        else:
+            drawn[key] = float(f"{trial.suggest_float(key, **values):.{DIGITS}g}")
+    return drawn
+
+
+def tables_of(space: Space, drawn: Mapping[str, Any]) -> Tables:
+    """Tables of the fixed settings of a space and those that were drawn."""
+    tables: dict[str, dict[str, Any]] = {}
+    fixed = {key: value for key, value in space.items() if not isinstance(value, list | dict)}
+    for key, value in (fixed | dict(drawn)).items():
+        table, _, name = key.partition(".")
+        tables.setdefault(table, {})[name] = value
+    return tables
 
 
 @dataclass(frozen=True)
@@ -118,6 +230,7 @@ class Search:
         if splits_without_validation(job):
             raise UserError("a search compares settings on validation nodes: give the graph some in every split")
         space = search_space(spec, given, job)
+        options["trials"] = options["trials"] if searched(space) else 1  # all would be the same
         what = [job.settings.fingerprint(job.data_hash), list(map(str, job.replicas)), space, options.get("seed", 0)]
         digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         name = f"{job.settings.dataset}-{job.settings.model}-{digest}"
@@ -130,12 +243,7 @@ class Search:
         """What is searched for."""
         return f"{self.spec.settings.model} on {self.spec.settings.dataset}"
 
-    @property
-    def wanted(self) -> int:
-        """Number of trials, which is smaller than asked for if the space has fewer settings."""
-        return int(min(self.trials, number_of_choices(self.space) + self.with_start))
-
-    def chosen(self, trial: optuna.Trial | FrozenTrial) -> dict[str, Any]:
+    def chosen(self, trial: BaseTrial) -> dict[str, Any]:
         """Values that were drawn for a trial, by `table.name`; a `ValueError` if not all were drawn."""
         return {} if trial.user_attrs.get(START) else draw(trial, self.space)
 
@@ -192,19 +300,7 @@ def without_password(text: str) -> str:
     return re.sub(r"(://[^:/@\s]*):\S*@", r"\1:…@", text)
 
 
-def results(search: Search, reader: DataReader | None = None) -> list[Trial]:
-    """All trials of a search that ended, the best validation value first; their values are those of their runs."""
-    study, reader, found = open_study(search), reader or DataReader(), list[Trial]()
-    for trial, end in _ended(study):
-        spec = search.spec_of(chosen := search.chosen(trial))
-        run = Session(search.runs, TRIALS, reader=reader).find(spec) if end == FINISHED else None
-        val = Summary.of([trial.value if end == FINISHED else None]) if run is None else run.val
-        seconds = trial.duration.total_seconds() if trial.duration else 0.0
-        found.append(Trial(trial.number, end, chosen, spec.read(reader).settings, val, seconds))
-    return sorted(found, key=lambda trial: (-trial.val.mean if trial.val.n else math.inf, trial.number))
-
-
-def _ended(study: optuna.Study) -> list[tuple[FrozenTrial, str]]:
+def ended(study: optuna.Study) -> list[tuple[FrozenTrial, str]]:
     """Trials with the way they ended; without those of processes that were killed before all settings were drawn."""
     ends = {state: end for end, state in STATES.items()}
     each = [(trial, ends.get(trial.state, study.user_attrs.get(f"end of {trial.number}"))) for trial in study.trials]
@@ -220,58 +316,47 @@ def work_on(search: Search, session: Session | None = None, follow: Callable[[],
     study, session = open_study(search), session or Session(search.runs, TRIALS, search.device, search.memory)
     while time.time() < search.until and (begun := _begin(study, search)) is not None:
         trial, lock = begun
-        try:
+        with lock:
             _train(study, trial, search, session)
-        finally:
-            lock.release()
         follow()
 
 
-def _begin(study: optuna.Study, search: Search) -> tuple[optuna.Trial | FrozenTrial, FileLock] | None:
+def _begin(study: optuna.Study, search: Search) -> tuple[BaseTrial, AbstractContextManager[Any]] | None:
     """Begin a trial, or take one that a killed process has left, with its lock; None if all are begun."""
     with search.lock():
         if search.with_start and not study.trials:
             study.enqueue_trial({}, user_attrs={START: True})
-        if number_of_choices(search.space) <= search.trials:  # all of them are tried
-            values = searched(search.space)
-            for choice in product(*values.values()):
-                study.enqueue_trial(dict(zip(values, choice, strict=True)), skip_if_exists=True)
-        begun = len(_ended(study))
+        begun = len(ended(study))
         for left in study.get_trials(states=(TrialState.RUNNING,)):
-            lock = search.lock(left.number)
             try:
-                lock.acquire(timeout=0)
+                lock = search.lock(left.number).acquire(timeout=0)
                 search.chosen(left)
                 return left, lock
             except Timeout:  # its process is at work
                 begun += 1
             except ValueError:  # its process was killed before all settings were drawn
-                study.tell(left.number, state=TrialState.FAIL)
-                lock.release()
-        if begun >= search.wanted:
+                with lock:
+                    study.tell(left.number, state=TrialState.FAIL)
+        if begun >= search.trials:
             return None
         seed = derive_seed(search.seed, f"trial {begun}") % 2**32  # the same after an interruption
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         trial = study.ask()
         search.chosen(trial)
-        lock = search.lock(trial.number)
-        lock.acquire()
-        return trial, lock
+        return trial, search.lock(trial.number).acquire()
 
 
-def _train(study: optuna.Study, trial: optuna.Trial | FrozenTrial, search: Search, session: Session) -> None:
+def _train(study: optuna.Study, trial: BaseTrial, search: Search, session: Session) -> None:
     """Train all runs of a trial, and tell the study how it ended; after other errors, it is left to be continued."""
     spec = search.spec_of(search.chosen(trial))
     if isinstance(trial, optuna.Trial):
         session = replace(session, pruner=Pruner(trial, spec.settings.train.epochs))
-    session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.wanted}"
+    session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.trials}"
     end, val = FINISHED, None
     try:
         val = session.fit(spec).val.mean
-    except StoppedError:
-        end = PRUNED
-    except (DivergedError, TooLargeError) as error:
-        end = DIVERGED if isinstance(error, DivergedError) else TOO_LARGE
+    except (StoppedError, DivergedError, TooLargeError) as error:
+        end = ENDS[type(error)]
     with search.lock():
         if end not in STATES:
             study.set_user_attr(f"end of {trial.number}", end)
@@ -294,46 +379,3 @@ class Pruner:
         self.trial.report(fmean(max(value, 0.0) for value in values.values()), self.epochs.index(epoch))
         if self.trial.should_prune():
             raise StoppedError("the trial is worse than the median")
-
-
-def work_together(search: Search, workers: Workers, follow: Callable[[], None]) -> None:
-    """Let several processes of this machine work on a study; those that die are replaced."""
-    memory = search.memory or available_bytes(pick_device(search.device))
-    part = replace(search, memory=memory // workers.count)
-    running, deaths = {workers.submit(work_on, part) for _ in range(min(workers.count, search.wanted))}, 0
-    while running:
-        done, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
-        follow()
-        for future in done:
-            try:
-                workers.result(future)
-            except LostError as error:
-                deaths += 1
-                if deaths > TRIES * workers.count:
-                    raise UserError(f"the processes of this search died again and again ({error})") from error
-                running.add(workers.submit(work_on, part))
-
-
-class Follower:
-    """Shows the trials that ended since the last call, and the time that is left."""
-
-    def __init__(self, search: Search, monitor: Monitor) -> None:
-        self.search, self.monitor, self.study, self.started = search, monitor, open_study(search), time.monotonic()
-        self.before = self.shown = len(_ended(self.study))
-        trials = counted(search.wanted, "trial")
-        of_each = f"{trials} of {counted(search.runs_of_each, 'run')} each"
-        monitor.say(f"{search.title}: {of_each}, {counted(len(searched(search.space)), 'setting')} searched")
-        if self.before:
-            monitor.say(f"{self.before} of {trials} were done before")
-
-    def __call__(self) -> None:
-        """Look at the study."""
-        ended = sorted(_ended(self.study), key=lambda each: each[0].datetime_complete or datetime.max)
-        best = max((trial.value or 0.0 for trial, end in ended if end == FINISHED), default=0.0)
-        for trial, end in ended[self.shown :]:
-            self.shown += 1
-            result = f"val {100 * (trial.value or 0):.2f}, best val {100 * best:.2f}" if end == FINISHED else end
-            left = self.search.wanted - self.shown
-            seconds = (time.monotonic() - self.started) / (self.shown - self.before) * left
-            ends = f", about {in_time(seconds)} left" * (left > 0)
-            self.monitor.say(f"trial {trial.number}: {result}, {self.shown} of {self.search.wanted} done{ends}")

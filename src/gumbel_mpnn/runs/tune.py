@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,21 +16,38 @@ from torch_geometric.data import Data
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import Session, open_workers
+from gumbel_mpnn.runs.session import TRIES, Session, open_workers
 from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model
-from gumbel_mpnn.runs.store import TRIALS
-from gumbel_mpnn.runs.workers import LOCAL
+from gumbel_mpnn.runs.store import TRIALS, Summary
+from gumbel_mpnn.runs.study import FINISHED, PRUNED, Search, ended, open_study, read_space, searched, work_on
+from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers
+from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset
 from gumbel_mpnn.settings.registry import normal_name
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.training.build import available_bytes, pick_device
+from gumbel_mpnn.util.errors import UserError, counted
 from gumbel_mpnn.util.files import write_atomically
 
-try:
-    from gumbel_mpnn.runs.space import read_space
-    from gumbel_mpnn.runs.study import FINISHED, PRUNED, Follower, Search, Trial, results, work_on, work_together
-except ImportError:
-    raise UserError("tune needs Optuna, which is not installed: pip install 'gumbel-mpnn[tune]'") from None
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting of a search and its validation results; there are no test results."""
+
+    number: int
+    """Number of the trial in the study, from 0."""
+    state: str
+    """`finished`, `pruned`, `diverged` or `too large`."""
+    chosen: Mapping[str, Any]
+    """Chosen values by `table.name`; empty for the settings from which the search started."""
+    settings: Settings
+    val: Summary
+    """Validation values of its runs; of no values unless it is finished."""
+    seconds: float
+    run: Run | None = field(compare=False, repr=False)
+    """Its runs; None unless it is finished, or if they were deleted."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +79,12 @@ class Tuning:
             )
         return self.trials[0]
 
-    @cached_property
+    @property
     def run(self) -> Run:
         """The runs of the best trial."""
-        run = Session(self.search.runs, TRIALS).find(self.search.spec_of(self.best.chosen))
-        if run is None:
+        if self.best.run is None:
             raise UserError(f"runs of the best trial are missing in {self.search.runs}: they were deleted")
-        return run
+        return self.best.run
 
     def count(self, state: str) -> int:
         """Number of trials that ended in some way, such as `pruned`."""
@@ -224,3 +241,54 @@ def tune_specs(
                 work_on(search, Session(search.runs, TRIALS, device, search.memory, **place), follower)
             found.append(Tuning(search, tuple(results(search, reader))))
     return found[0] if len(found) == 1 else replace(found[0], baseline=found[1])
+
+
+def results(search: Search, reader: DataReader | None = None) -> list[Trial]:
+    """All trials of a search that ended, the best validation value first; their values are those of their runs."""
+    study, reader, found = open_study(search), reader or DataReader(), list[Trial]()
+    for trial, end in ended(study):
+        spec = search.spec_of(chosen := search.chosen(trial))
+        run = Session(search.runs, TRIALS, reader=reader).find(spec) if end == FINISHED else None
+        val = Summary.of([trial.value if end == FINISHED else None]) if run is None else run.val
+        seconds = trial.duration.total_seconds() if trial.duration else 0.0
+        found.append(Trial(trial.number, end, chosen, spec.read(reader).settings, val, seconds, run))
+    return sorted(found, key=lambda trial: (-trial.val.mean if trial.val.n else math.inf, trial.number))
+
+
+def work_together(search: Search, workers: Workers, follow: Callable[[], None]) -> None:
+    """Let several processes of this machine work on a study; those that die are replaced."""
+    memory = search.memory or available_bytes(pick_device(search.device))
+    part = replace(search, memory=memory // workers.count)
+    running, deaths = {workers.submit(work_on, part) for _ in range(min(workers.count, search.trials))}, 0
+    while running:
+        done, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
+        follow()
+        for future in done:
+            try:
+                workers.result(future)
+            except LostError as error:
+                deaths += 1
+                if deaths > TRIES * workers.count:
+                    raise UserError(f"the processes of this search died again and again ({error})") from error
+                running.add(workers.submit(work_on, part))
+
+
+class Follower:
+    """Says of every trial that ends how it ended, and the best validation value so far."""
+
+    def __init__(self, search: Search, monitor: Monitor) -> None:
+        self.search, self.monitor, self.study = search, monitor, open_study(search)
+        self.told = {trial.number for trial, _ in ended(self.study)}
+        of_each = f"{counted(search.trials, 'trial')} of {counted(search.runs_of_each, 'run')} each"
+        before = f", {len(self.told)} of them done before" * bool(self.told)
+        monitor.say(f"{search.title}: {of_each}, {counted(len(searched(search.space)), 'setting')} searched{before}")
+
+    def __call__(self) -> None:
+        """Look at the study."""
+        trials = ended(self.study)
+        best = max((trial.value or 0.0 for trial, end in trials if end == FINISHED), default=0.0)
+        for trial, end in trials:
+            if trial.number not in self.told:
+                self.told.add(trial.number)
+                result = f"val {100 * (trial.value or 0):.2f}, best val {100 * best:.2f}" if end == FINISHED else end
+                self.monitor.say(f"trial {trial.number}: {result}, {len(self.told)} of {self.search.trials} done")

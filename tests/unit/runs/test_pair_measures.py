@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.graph import PairGraph
-from gumbel_mpnn.runs.pair_measures import measure_pairs
+from gumbel_mpnn.runs.audit import measure_pairs
 from gumbel_mpnn.runs.store import Learned
 from helpers import edges
 from quick_fit import TABLES, quick

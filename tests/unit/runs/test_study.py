@@ -1,15 +1,29 @@
-"""Studies: every trial once whatever ends its process, and weak trials stopped in comparison with others."""
+"""Search spaces, and studies: every trial once whatever ends its process, weak ones stopped by comparison."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
+from optuna.trial import FixedTrial
 
 from gumbel_mpnn.runs import study
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import find_records
-from gumbel_mpnn.runs.study import Pruner, Search, open_storage, open_study, results, work_on
+from gumbel_mpnn.runs.study import (
+    Pruner,
+    Search,
+    draw,
+    open_storage,
+    open_study,
+    read_space,
+    read_tables,
+    searched,
+    tables_of,
+    work_on,
+)
+from gumbel_mpnn.runs.tune import results
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training.trainer import Trainer
 from gumbel_mpnn.util.errors import StoppedError, UserError
@@ -17,6 +31,71 @@ from helpers import small_data
 
 SPACE = {"train": {"lr": {"low": 0.01, "high": 0.1}, "epochs": 2}, "model": {"hidden_channels": 4}}
 DATA = small_data()
+
+
+class TestSpaces:
+    """What a list and a range mean, and what is refused."""
+
+    def drawn(self, tables, start=(), count=20):
+        """What is drawn for new trials of a study."""
+        board = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        return [draw(board.ask(), read_tables(tables, dict(start))) for _ in range(count)]
+
+    def test_what_a_space_searches_and_what_it_fixes(self):
+        ranges = {"x": {"low": 1, "high": 3}, "y": {"low": 1, "high": 3}}
+        space = read_tables({"model": {"channels": [4, 8], "norm": "none"}, "data": ranges}, {"data.y": 1.0})
+        assert searched(space) == {
+            "model.channels": [4, 8],
+            "data.x": {"low": 1, "high": 3, "log": False},
+            "data.y": {"low": 1.0, "high": 3.0, "log": False},
+        }
+        assert tables_of(space, {"model.channels": 8, "rewiring.regularizer.margin": 0.2}) == {
+            "model": {"norm": "none", "channels": 8},
+            "rewiring": {"regularizer.margin": 0.2},
+        }
+
+    def test_what_optuna_suggests(self):
+        lr, epochs = {"low": 1, "high": 5}, {"low": 1, "high": 8, "step": 4}
+        drawn = self.drawn({"train": {"lr": lr, "epochs": epochs}}, {"train.lr": 0.1})
+        assert {each["train.epochs"] for each in drawn} == {1, 5}
+        assert len({each["train.lr"] for each in drawn} - {1.0, 5.0}) == 20
+
+    def test_numbers_have_few_digits(self):
+        space = read_tables({"train": {"lr": {"low": 0.0, "high": 1.0}}}, {})
+        assert draw(FixedTrial({"train.lr": 0.123456}), space) == {"train.lr": 0.1235}
+
+    def test_options_of_a_component_are_drawn_only_with_it(self):
+        drawn = self.drawn({"rewiring": {"candidates.per_node": [3, 5], "candidates": ["none", "local", "ricci"]}})
+        assert {each["rewiring.candidates"] for each in drawn} == {"none", "local", "ricci"}
+        for each in drawn:
+            assert ("rewiring.candidates.per_node" in each) == (each["rewiring.candidates"] == "local")
+
+    @pytest.mark.parametrize("value", [
+        {}, {"low": 1}, {"low": 1, "high": 2, "hihg": 2}, {"low": "a", "high": 2}, {"low": True, "high": 2},
+        {"low": 0.0, "high": math.inf},
+    ])  # fmt: skip
+    def test_what_is_no_range(self, value):
+        with pytest.raises(UserError) as error:
+            read_tables({"train": {"lr": value}}, {})
+        must = "the range of train.lr must have numbers low and high, and may have step and log, but is"
+        assert str(error.value) == f"{must} {value}"
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"low": 2, "high": 1},
+            {"low": 0, "high": 1, "log": True},
+            {"low": 1, "high": 2, "step": 0},
+            {"low": 1.0, "high": 2, "step": 0.5, "log": True},
+        ],
+    )
+    def test_what_is_an_impossible_range(self, value):
+        with pytest.raises(UserError, match=r"^the range of train.lr is not valid: "):
+            read_tables({"train": {"lr": value}}, {})
+
+    def test_a_space_is_made_of_tables(self):
+        with pytest.raises(UserError, match=r"setting 'lr' must be a table, but is 0.1"):
+            read_space({"lr": 0.1})
 
 
 @pytest.fixture
