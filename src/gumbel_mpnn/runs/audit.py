@@ -15,9 +15,9 @@ are not used.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,4 +253,4 @@ def measure_pairs(learned: Learned, data: Data, splits: Sequence[int], threshold
 def _means(runs: Sequence[PairValues]) -> PairValues:
     """Mean of every measure over the runs in which it is defined."""
     defined = {name: [value for of in runs if (value := of[name]) is not None] for name in runs[0]}
-    return {name: math.fsum(values) / len(values) if values else None for name, values in defined.items()}
+    return {name: fmean(values) if values else None for name, values in defined.items()}

@@ -122,17 +122,12 @@ def signed_rank_p(differences: Sequence[float]) -> float:
     return float(wilcoxon(rounded, method=method).pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected by Holm's method, which controls the family-wise error rate."""
-    p, order = np.array(p_values, dtype=float), np.argsort(p_values, kind="stable")
-    p[order] = np.maximum.accumulate(np.minimum(1.0, (len(p) - np.arange(len(p))) * p[order]))
-    return [float(each) for each in p]
-
-
 def corrected(comparisons: Mapping[K, Paired]) -> dict[K, Paired]:
     """Correct the p-values of several comparisons, and so their verdicts, by Holm's method."""
-    p_values = holm([paired.p for paired in comparisons.values()])
-    return {key: replace(paired, p=p) for (key, paired), p in zip(comparisons.items(), p_values, strict=True)}
+    p = np.array([paired.p for paired in comparisons.values()], dtype=float)
+    order = p.argsort(kind="stable")
+    p[order] = np.maximum.accumulate(np.minimum(1.0, (len(p) - np.arange(len(p))) * p[order]))
+    return {key: replace(paired, p=float(each)) for (key, paired), each in zip(comparisons.items(), p, strict=True)}
 
 
 def _units(by_split: Mapping[int, Sequence[float]]) -> tuple[Over, list[np.ndarray]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -180,9 +180,11 @@ def tune(
     Returns:
         The trials, the best first: see `Tuning.best`, `Tuning.run`, `Tuning.save` and `Tuning.baseline`.
     """
+    if isinstance(model, str) and normal_name(model) == AUTO:
+        raise UserError("'auto' chooses among settings by itself: name a model to tune, such as 'gumbel-mpnn'")
     spec = RunSpec.of(
         dataset,
-        check_model(model),
+        model,
         splits=splits,
         seeds=seeds,
         preset=preset,
@@ -191,67 +193,42 @@ def tune(
         transform=transform,
         root=root,
     )
-    temporary = TemporaryDirectory() if runs is None else None
+    backbone = spec.settings.options.get("backbone") if baseline and models[spec.settings.model].rewires else None
+    given, temporary = read_space(space), TemporaryDirectory() if runs is None else None
+    options: dict[str, Any] = {"trials": trials, "timeout": timeout, "storage": storage, "seed": seed, "memory": memory}
+    options |= {"runs": str(temporary.name if temporary else runs), "device": device, "reader": DataReader()}
     shown = on_terminal() or in_notebook() if progress is None else progress
-    found = tune_specs(
-        [spec, *(plain_spec(spec) if baseline else [])],
-        read_space(space),
-        workers,
-        on,
-        quiet=not shown,
-        trials=trials,
-        timeout=timeout,
-        runs=str(temporary.name if temporary else runs),
-        storage=storage,
-        seed=seed,
-        device=device,
-        memory=memory,
-    )
+    monitor = Monitor(not shown, show_test=False)
+    with closing(monitor), open_workers(workers, on, device) as several:
+        found = _search(Search.of(spec, given, **options), several, on, monitor, options["reader"])
+        if backbone:
+            plain = spec.with_model(str(backbone))
+            within = given if given is None else of_model(given, plain.settings.model)
+            other = _search(Search.of(plain, within, **options), several, on, monitor, options["reader"])
+            found = replace(found, baseline=other)
     return replace(found, _temporary=temporary)
 
 
-def check_model(model: str) -> str:
-    """Return the name of a model; `auto`, which trains several, raises a `UserError`."""
-    if isinstance(model, str) and normal_name(model) == AUTO:
-        raise UserError("'auto' chooses among settings by itself: name a model to tune, such as 'gumbel-mpnn'")
-    return model
-
-
-def plain_spec(spec: RunSpec) -> list[RunSpec]:
-    """The plain backbone of a model that rewires, with those of the given settings that it has."""
-    backbone = str(spec.settings.options.get("backbone", ""))
-    return [spec.with_model(backbone)] if models[spec.settings.model].rewires and backbone else []
-
-
-def tune_specs(
-    specs: Sequence[RunSpec], given: Tables | None, workers: int, on: str, quiet: bool, **options: Any
-) -> Tuning:
-    """Search for the settings of a model, and of its baseline if it is given; the options are those of `Search.of`."""
-    found, reader, device = list[Tuning](), DataReader(), options["device"]
-    monitor = Monitor(quiet, show_test=False)
-    with closing(monitor), open_workers(workers, on, device) as several:
-        for spec in specs:
-            space = given if given is None or not found else of_model(given, spec.settings.model)
-            search = Search.of(spec, space, reader=reader, **options)
-            follower = Follower(search, monitor)
-            if several is not None and on == LOCAL:
-                work_together(search, several, follower)
-            else:  # a cluster trains the runs of one trial after another
-                place: dict[str, Any] = {"monitor": monitor, "workers": several, "reader": reader}
-                work_on(search, Session(search.runs, TRIALS, device, search.memory, **place), follower)
-            found.append(Tuning(search, tuple(results(search, reader))))
-    return found[0] if len(found) == 1 else replace(found[0], baseline=found[1])
+def _search(search: Search, workers: Workers | None, on: str, monitor: Monitor, reader: DataReader) -> Tuning:
+    """Try settings until enough are tried, in workers of this machine or here."""
+    follower = Follower(search, monitor)
+    if workers is not None and on == LOCAL:
+        work_together(search, workers, follower)
+    else:  # a cluster trains the runs of one trial after another
+        place: dict[str, Any] = {"monitor": monitor, "workers": workers, "reader": reader}
+        work_on(search, Session(search.runs, TRIALS, search.device, search.memory, **place), follower)
+    return Tuning(search, tuple(results(search, reader)))
 
 
 def results(search: Search, reader: DataReader | None = None) -> list[Trial]:
     """All trials of a search that ended, the best validation value first; their values are those of their runs."""
-    study, reader, found = open_study(search), reader or DataReader(), list[Trial]()
-    for trial, end in ended(study):
+    found, session = list[Trial](), Session(search.runs, TRIALS, reader=reader or DataReader())
+    for trial, end in ended(open_study(search)):
         spec = search.spec_of(chosen := search.chosen(trial))
-        run = Session(search.runs, TRIALS, reader=reader).find(spec) if end == FINISHED else None
+        run = session.find(spec) if end == FINISHED else None
         val = Summary.of([trial.value if end == FINISHED else None]) if run is None else run.val
         seconds = trial.duration.total_seconds() if trial.duration else 0.0
-        found.append(Trial(trial.number, end, chosen, spec.read(reader).settings, val, seconds, run))
+        found.append(Trial(trial.number, end, chosen, spec.read(session.reader).settings, val, seconds, run))
     return sorted(found, key=lambda trial: (-trial.val.mean if trial.val.n else math.inf, trial.number))
 
 

@@ -13,7 +13,6 @@ from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import find_records
 from gumbel_mpnn.runs.study import searched
-from gumbel_mpnn.runs.tune import plain_spec
 from gumbel_mpnn.settings.files import read_settings_file
 from gumbel_mpnn.util.errors import UserError
 from helpers import changed, edges, small_data
@@ -168,22 +167,19 @@ class TestBaselines:
         drawn = [next(trial for trial in tuning.trials if trial.number == 1) for tuning in (found, plain)]
         assert {key: drawn[0].chosen[key] for key in common} == dict(drawn[1].chosen)
 
-    def test_the_backbone_is_that_of_the_settings(self, tmp_path):
+    def test_it_can_be_left_out_and_plain_models_have_none(self, found):
+        assert found.baseline is None
+        for model in ("mlp", "drop-edge"):
+            assert tune(model, **{**TWO_TRIALS, "trials": 1}).baseline is None
+
+    def test_the_backbone_is_that_of_the_settings_as_it_is_in_a_space_of_rewiring_alone(self, tmp_path):
         path = tmp_path / "mine.toml"
         path.write_text("[model]\ndropout = 0.25\n[rewiring]\nkeep = 0.5\n[train]\nlr = 0.5\n")
-        overrides = ["model.backbone=sage", "rewiring.keep=0.5", "train.epochs=3"]
-        (plain,) = plain_spec(RunSpec.of(DATA, "gumbel-mpnn", preset=path, overrides=overrides))
-        assert (plain.settings.model, plain.settings.train.lr, plain.settings.train.epochs) == ("sage", 0.5, 3)
-        assert plain.settings.options["dropout"] == 0.25
-        assert plain_spec(plain) == plain_spec(RunSpec.of(DATA, "drop-edge")) == []
-
-    def test_it_can_be_left_out(self):
-        assert tune("gumbel-mpnn", space=None, baseline=False, **TWO_TRIALS).baseline is None
-        assert tune("mlp", **{**TWO_TRIALS, "trials": 1}).baseline is None
-
-    def test_a_space_of_rewiring_alone_leaves_the_backbone_as_it_is(self):
-        found = tune("gumbel-mpnn", space={"rewiring": {"keep": [0.5, 0.9]}}, **TWO_TRIALS)
+        options = {"preset": path, "overrides": ["model.backbone=sage", "rewiring.tau=0.5", "train.epochs=1"]}
+        found = tune("gumbel-mpnn", trials=2, space={"rewiring": {"keep": [0.5, 0.9]}}, **options)
         assert (len(found.trials), len(found.baseline.trials)) == (2, 1)
+        plain = found.baseline.best.settings
+        assert (plain.model, plain.train.lr, plain.train.epochs, plain.options["dropout"]) == ("sage", 0.5, 1, 0.25)
 
 
 class TestMistakes:
