@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gumbel_mpnn.report import MODEL_NAMES, PALETTE, Row, saved_figure
+from experiments.rows import MODEL_NAMES
+from gumbel_mpnn.report import PALETTE, Row, saved_figure
 
 MARKERS = "osD^vPX"
 

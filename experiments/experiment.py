@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from experiments.charts import Chart, draw_charts
 from experiments.kept import kept
 from experiments.published import PaperNumber
-from gumbel_mpnn.report import MODEL_NAMES, Row, Table
+from experiments.rows import MODEL_NAMES
+from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.runs import Run
 
 LADDERS: Mapping[str, tuple[str, ...]] = {

@@ -8,12 +8,25 @@ from typing import TypeVar
 
 from experiments.published import Fixed
 from gumbel_mpnn import compare
-from gumbel_mpnn.report import MODEL_NAMES, Cell, Markdown, Row, Table
+from gumbel_mpnn.report import MODEL_NAMES as NAMES
+from gumbel_mpnn.report import Cell, Markdown, Row, Table
 from gumbel_mpnn.runs import ONE_SPLIT, Paired, Run, RunSpec, Summary, corrected, flat
 from gumbel_mpnn.util import counted
 
 Columns = dict[str, str | int | float | None]
 K = TypeVar("K", bound=Hashable)
+MODEL_NAMES: Mapping[str, str] = {
+    **NAMES,
+    "jaccard": "GCN-Jaccard",
+    "gnn-guard": "GNNGuard",
+    "soft-median": "Soft-Median",
+    "knn": "kNN-GCN",
+    "auto-frozen": "Auto-frozen",
+    "auto-random": "Auto-random",
+    "auto-wary": "Auto-wary",
+    "auto-wary-frozen": "Auto-wary-frozen",
+}
+"""Display names of models, with those of the experiments."""
 PAIRED = ("difference", "low", "high", "p", "over", "verdict")
 """Columns of a paired difference."""
 NO_DATA, DASH = "no data", "–"

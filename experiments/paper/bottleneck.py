@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from experiments.charts import Chart
 from experiments.experiment import Experiment, Job, Results
-from experiments.rows import figures, grid, paragraphs, score
-from gumbel_mpnn.report import MODEL_NAMES, Row
+from experiments.rows import MODEL_NAMES, figures, grid, paragraphs, score
+from gumbel_mpnn.report import Row
 
 MODELS = ("gcn", "sdrf", "gumbel-mpnn")
 SIZES = ("bottleneck-10", "bottleneck-50", "bottleneck-100", "bottleneck-200")

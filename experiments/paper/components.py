@@ -15,6 +15,7 @@ from torch_geometric.utils import to_undirected
 from experiments.charts import Chart
 from experiments.experiment import Experiment, Job, Results
 from experiments.rows import (
+    MODEL_NAMES,
     NO_DATA,
     PAIRED,
     Columns,
@@ -26,7 +27,7 @@ from experiments.rows import (
     settings_of_rewired,
 )
 from gumbel_mpnn.graph import pairs_of, undirected_keys, without_pairs
-from gumbel_mpnn.report import MODEL_NAMES, Row
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.runs import Run
 
 DATASET = "actor"

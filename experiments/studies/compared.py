@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from experiments.experiment import LADDERS, PLAIN, Job, Results
 from experiments.rows import (
+    MODEL_NAMES,
     NO_DATA,
     PAIRED,
     Columns,
@@ -23,7 +24,7 @@ from experiments.rows import (
     score,
     verdicts,
 )
-from gumbel_mpnn.report import MODEL_NAMES, Cell, Markdown, Row
+from gumbel_mpnn.report import Cell, Markdown, Row
 from gumbel_mpnn.runs import Run
 from gumbel_mpnn.settings import read_rungs
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from experiments.charts import Chart
 from experiments.experiment import PLAIN, Experiment, Job, Results
-from experiments.rows import lines_of, paragraphs
+from experiments.rows import MODEL_NAMES, lines_of, paragraphs
 from experiments.studies.compared import (
     HEADINGS,
     OURS,
@@ -26,7 +26,7 @@ from experiments.studies.compared import (
     tests_of,
 )
 from gumbel_mpnn.measures import undirected_edges
-from gumbel_mpnn.report import MODEL_NAMES, Row
+from gumbel_mpnn.report import Row
 from gumbel_mpnn.util import counted
 
 DATASETS = ("cora", "citeseer", "pubmed")

@@ -9,8 +9,8 @@ from typing import Any
 
 from experiments.experiment import PAPER_RUNS, PLAIN, TUNED_DATASETS, Experiment, Job, Results
 from experiments.published import POINTS, published
-from experiments.rows import Columns, figures, paragraphs
-from gumbel_mpnn.report import MODEL_NAMES, Cell, Row, Table
+from experiments.rows import MODEL_NAMES, Columns, figures, paragraphs
+from gumbel_mpnn.report import Cell, Row, Table
 from gumbel_mpnn.runs import Run, RunSpec
 
 CHOSEN = "chosen"

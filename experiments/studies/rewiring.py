@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from experiments.experiment import Experiment, Job, Results
 from experiments.published import published
 from experiments.rows import (
+    MODEL_NAMES,
     NO_DATA,
     PAIRED,
     Columns,
@@ -18,7 +19,7 @@ from experiments.rows import (
     score,
     settings_of_rewired,
 )
-from gumbel_mpnn.report import MODEL_NAMES, Row, Table
+from gumbel_mpnn.report import Row, Table
 from gumbel_mpnn.runs import Run, RunSpec
 
 DATASETS = ("cora", "citeseer", "pubmed", "squirrel", "chameleon", "actor", "minesweeper", "tolokers")

@@ -10,7 +10,7 @@ from experiments import PAGES, Analysis, Experiment
 from experiments.experiment import LADDERS
 from experiments.pages import NOTES, read_rows, write_page
 from experiments.paper.accuracy import CONTROLS
-from gumbel_mpnn.report import MODEL_NAMES
+from experiments.rows import MODEL_NAMES
 from gumbel_mpnn.settings.registry import normal_name
 from gumbel_mpnn.training import models
 

@@ -131,10 +131,7 @@ def _table(found: list[Tuning]) -> Table:
         for trial in tuning.trials:
             values = flat(trial.settings.to_dict())
             val = [trial.val.mean, trial.val.std, trial.val.n] if trial.val.n else [None] * 3
-            cells = [
-                value if isinstance(value, str | int | float | None) else str(value) for value in map(values.get, keys)
-            ]
-            rows.append([tuning.model, trial.number, *val, trial.state, *cells])
+            rows.append([tuning.model, trial.number, *val, trial.state, *map(values.get, keys)])
     columns = ["model", "trial", "val", "std", "n", "state", *keys]
     return Table(columns, rows, headings={"val": "val %", "n": "runs"}, exact=keys, shares=("val", "std"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -170,19 +170,18 @@ def plot_neighborhood(
     node: object,
     hops: int = 1,
     *,
-    color: Literal["class", "prediction"] = "class",
     threshold: float = 0.5,
     most: int = 30,
 ) -> Any:
     """Draw the neighborhood of a node in the given graph and after rewiring, side by side.
 
     Kept edges are gray, dropped ones are dotted and orange, added ones are dashed and green. Directions are not shown.
+    Colors and markers of the nodes are their classes, gray if unknown.
 
     Args:
         run: Runs of a model that rewires the graph.
         node: Id of the node or, if the graph has no `node_ids`, its number.
         hops: Largest distance from the node, over edges before or after rewiring.
-        color: What colors and markers of the nodes show: the `class`, gray if it is not known, or the `prediction`.
         threshold: Edges with a smaller probability are dropped or not added.
         most: Largest number of nodes. Of more, the nearest are shown, and of equally distant ones those whose edges the
             model is surest of. The title says so.
@@ -191,8 +190,6 @@ def plot_neighborhood(
         Array of the two axes.
     """
     check_at_least(1, hops=hops, most=most)
-    if color not in ("class", "prediction"):
-        raise UserError(f"color must be 'class' or 'prediction', not {color!r}")
     if not run.rewires:
         raise UserError(f"model {run.settings.model!r} does not rewire the graph: use plot('curves')")
     ids = node_ids(run.data)
@@ -202,21 +199,21 @@ def plot_neighborhood(
     middle, edges = ids.index(str(node)), _edges(run, threshold)
     near, found = _neighbors(edges, middle, len(ids), hops, most)
     edges = edges[edges["one"].isin(near) & edges["other"].isin(near)]
-    label = run.data.y if color == "class" else run.predict_proba().argmax(-1)
-    classes = {one: int(label[one]) for one in near}
-    nodes = _rings(near, classes)
+    nodes = _rings(near, {one: int(run.data.y[one]) for one in near})
     nodes["name"] = [_as_label(ids[one], 12) for one in nodes.index]
+    classes = class_names(run.data, nodes["label"].max() + 1)
     counts = ", ".join(f"{(edges['kind'] == kind).sum()} {kind}" for kind in EDGES)
     with shared_style():
         axes = _new_axes(2, columns=2, size=4.8)
-        _draw_neighborhood(axes[0], nodes, edges[edges["kind"] != ADDED].assign(kind=KEPT), middle)
-        _draw_neighborhood(axes[1], nodes, edges, middle)
+        for ax, some in zip(axes, (edges[edges["kind"] != ADDED].assign(kind=KEPT), edges), strict=True):
+            _draw_neighborhood(ax, nodes, some, middle, classes)
         axes[0].set_title("given graph")
         axes[1].set_title(f"rewired: {counts}")
         part = f"\n({len(near)} of {found} nodes: the nearest, and those with the surest edges)" * (len(near) < found)
         within = f"neighbors within {hops} hop{'s' * (hops > 1)}"
         axes[0].figure.suptitle(f"node {nodes['name'][middle]} and {within}{part}")
-        _legend(axes, sorted(set(classes.values())), run, color)
+        handles = axes[1].get_legend_handles_labels()[0]
+        axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)
     return axes
 
 
@@ -253,7 +250,7 @@ def _rings(near: Mapping[int, int], classes: Mapping[int, int]) -> pd.DataFrame:
     return nodes.assign(x=ring * np.cos(angle), y=ring * np.sin(angle))
 
 
-def _draw_neighborhood(ax: Axes, nodes: pd.DataFrame, edges: pd.DataFrame, middle: int) -> None:
+def _draw_neighborhood(ax: Axes, nodes: pd.DataFrame, edges: pd.DataFrame, middle: int, classes: list[str]) -> None:
     from matplotlib.patheffects import withStroke
 
     for kind, some in edges.groupby("kind"):
@@ -261,31 +258,18 @@ def _draw_neighborhood(ax: Axes, nodes: pd.DataFrame, edges: pd.DataFrame, middl
         x, y = (nodes[axis].to_numpy()[nodes.index.get_indexer(ends.ravel())].reshape(ends.shape) for axis in "xy")
         lines = ax.plot(x, y, zorder=1, **EDGES[str(kind)])
         lines[0].set_label(f"{kind} edge")
+    for label, of_class in nodes.groupby("label"):
+        look: dict[str, Any] = {"c": "#bbbbbb", "marker": "o", "label": "no label", "linewidths": 1.5, "zorder": 2}
+        if label >= 0:
+            look |= {"c": CLASS_COLORS[label % len(CLASS_COLORS)], "marker": MARKERS[label % len(MARKERS)]}
+            look["label"] = f"class {_as_label(classes[label])}"
+        chosen = of_class.index == middle
+        look |= {"s": np.where(chosen, 110, 60), "edgecolors": np.where(chosen, "black", "white")}
+        ax.scatter(of_class["x"], of_class["y"], **look)
     halo = [withStroke(linewidth=2, foreground="white")]
     about: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "path_effects": halo}
-    for node in nodes.itertuples():
-        chosen, (color, marker) = node.Index == middle, _look(node.label)
-        edge, size = ("black", 110) if chosen else ("white", 60)
-        ax.scatter(node.x, node.y, zorder=2, c=color, marker=marker, s=size, edgecolors=edge, linewidths=1.5)
-        if len(nodes) <= MOST_NAMES:
-            ax.annotate(node.name, (node.x, node.y), xytext=(0, 9 if chosen else 6), zorder=3, **about)
+    for node in nodes.itertuples() if len(nodes) <= MOST_NAMES else ():
+        ax.annotate(node.name, (node.x, node.y), xytext=(0, 9 if node.Index == middle else 6), zorder=3, **about)
     ax.set_aspect("equal")
     ax.margins(0.12)
     ax.set_axis_off()
-
-
-def _look(label: int) -> tuple[str, str]:
-    """Color and marker of a class; gray for an unknown one."""
-    return ("#bbbbbb", "o") if label < 0 else (CLASS_COLORS[label % len(CLASS_COLORS)], MARKERS[label % len(MARKERS)])
-
-
-def _legend(axes: Any, labels: list[int], run: Run, color: str) -> None:
-    """One legend under both axes: kinds of edges, then classes."""
-    from matplotlib.lines import Line2D
-
-    handles, names = axes[1].get_legend_handles_labels()[0], class_names(run.data, max(labels) + 1)
-    for label in labels:
-        shade, marker = _look(label)
-        text = "no label" if label < 0 else f"{color} {_as_label(names[label])}"
-        handles.append(Line2D([], [], linestyle="", marker=marker, color=shade, label=text))
-    axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)

@@ -10,7 +10,6 @@ from typing import Any
 
 from gumbel_mpnn.util.files import suffix_of, write_atomically
 
-_BY_CAPITALS = ["frozen", "random", "auto", "auto-frozen", "auto-random", "auto-wary", "auto-wary-frozen"]
 MODEL_NAMES: Mapping[str, str] = {
     "mlp": "MLP",
     "gcn": "GCN",
@@ -18,12 +17,10 @@ MODEL_NAMES: Mapping[str, str] = {
     "gat": "GAT",
     "drop-edge": "DropEdge",
     "sdrf": "SDRF",
-    "jaccard": "GCN-Jaccard",
-    "gnn-guard": "GNNGuard",
-    "soft-median": "Soft-Median",
-    "knn": "kNN-GCN",
     "gumbel-mpnn": "Gumbel-MPNN",
-    **{name: name.capitalize() for name in _BY_CAPITALS},
+    "frozen": "Frozen",
+    "random": "Random",
+    "auto": "Auto",
 }
 """Display names of models; a model that is not listed is shown under its own name."""
 
@@ -57,18 +54,12 @@ def saved_figure(paths: Iterable[Path], columns: int, size: tuple[float, float])
 
     It is saved without a date, so that equal figures give equal files.
     """
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
     with shared_style():
-        import matplotlib.pyplot as plt
-
-        figure, axes = plt.subplots(1, columns, figsize=size, squeeze=False)
-        try:
-            yield axes[0]
-            for path in paths:
-                content, form = BytesIO(), suffix_of(path).removeprefix(".")
-                figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
-                write_atomically(path, content.getvalue())
-        finally:
-            plt.close(figure)
+        figure = Figure(figsize=size)
+        yield figure.subplots(1, columns, squeeze=False)[0]
+        for path in paths:
+            content, form = BytesIO(), suffix_of(path).removeprefix(".")
+            figure.savefig(content, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
+            write_atomically(path, content.getvalue())

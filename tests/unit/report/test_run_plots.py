@@ -203,17 +203,13 @@ class TestNeighborhood:
         run = on_other_data(learned, changed(learned.data, node_ids=list(range(11, -1, -1))))
         assert {note.get_text() for note in gm.plot_neighborhood(run, 9)[0].texts} == {"11", "10", "9", "8"}
 
-    def test_colors_by_class_or_prediction(self, learned, monkeypatch):
-        def names(color):
-            figure = gm.plot_neighborhood(run, 2, color=color)[0].figure
-            return [name for name in texts(figure.legends[0]) if "edge" not in name]
-
+    def test_the_legend(self, learned):
         y = learned.data.y.clone()
         y[3] = -1
         run = on_other_data(learned, changed(learned.data, y=y))
-        monkeypatch.setattr(gm.Run, "predict_proba", lambda self: torch.eye(3)[torch.full((12,), 1)])
-        assert names("class") == ["no label", "class a", "class <b>", r"class \$c\$"]
-        assert names("prediction") == ["prediction <b>"]
+        names = texts(gm.plot_neighborhood(run, 2)[0].figure.legends[0])
+        assert names[:3] == ["added edge", "dropped edge", "kept edge"]
+        assert names[3:] == ["no label", "class a", "class <b>", r"class \$c\$"]
 
     def test_a_lonely_node(self, learned):
         before, after = gm.plot_neighborhood(learned, 7)
@@ -223,8 +219,6 @@ class TestNeighborhood:
     def test_mistakes(self, learned, plain):
         with pytest.raises(gm.UserError, match="hops must be at least 1"):
             gm.plot_neighborhood(learned, 0, hops=0)
-        with pytest.raises(gm.UserError, match="color must be 'class' or 'prediction'"):
-            gm.plot_neighborhood(learned, 0, color="degree")
         with pytest.raises(gm.UserError, match="no node 12: give a number from 0 to 11"):
             gm.plot_neighborhood(learned, 12)
 

@@ -242,7 +242,7 @@ def _structure(run: Run, pairs: pd.DataFrame) -> dict[str, Any]:
     own graph and split, since the mean graph has learned from the training nodes of all splits.
     """
     data, given, learned = run.data, pairs["given"], pairs["learned"]
-    ends = torch.from_numpy(pairs[["source", "target"]].to_numpy().T)
+    ends = torch.tensor(pairs[["source", "target"]].to_numpy().T)
     before, after = (_with_edges(data, ends[:, kind.to_numpy()]) for kind in (given, learned))
     old, new = measure(before), measure(after)
     num_classes = class_count(data.y)
