@@ -29,7 +29,7 @@ import gumbel_mpnn as gm
 from gumbel_mpnn.runs.choice import best_of, difference
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.settings.files import merge
-from gumbel_mpnn.settings.presets import NO_FEATURES, read_rungs
+from gumbel_mpnn.settings.presets import read_rungs
 from gumbel_mpnn.training import models
 
 CASES: Mapping[str, Sequence[str]] = {
@@ -43,7 +43,7 @@ CASES: Mapping[str, Sequence[str]] = {
     "digits": ("",),
 }
 """Data sets, and their split protocols."""
-RUNGS = [rung for rung in read_rungs() if rung.needs != NO_FEATURES]
+RUNGS = [rung for rung in read_rungs() if rung.suits(has_features=True)]
 PLAIN = [rung.name for rung in RUNGS if not models[rung.model].rewires]
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Shares of the error within which a plainer rung is preferred."""

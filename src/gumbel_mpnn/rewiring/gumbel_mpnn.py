@@ -118,7 +118,7 @@ class GumbelMPNN(BackboneModel):
         draws: list[Draw] = []
         for decoys in self._draw_decoys(graph):
             if not draws or decoys is not None:  # samples without decoys have the same scores
-                shown = graph if decoys is None else decoys.decoys.graph
+                shown = graph if decoys is None else decoys.graph
                 theta, belief_logits = self._score(x, shown, decoys)
             rewired = self.rewirer.draw(theta, shown, self.rng, progress)
             if decoys is not None:  # those that are not shown in this step are not drawn

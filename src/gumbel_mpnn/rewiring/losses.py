@@ -182,29 +182,23 @@ class Decoys:
     def draw(self, rng: ReplicaRNG) -> ShownDecoys:
         """Draw decoys for every replica: a share of all whose logarithm is uniform, from `FEWEST` to 1."""
         share = FEWEST ** rng.noise(1)
-        return ShownDecoys(self, self.is_decoy & (rng.noise(self.graph.num_pairs) < share))
+        shown = self.is_decoy & (rng.noise(self.graph.num_pairs) < share)
+        return ShownDecoys(self.graph, self.graph.is_original | shown, shown | ~self.is_decoy)
 
 
 @dataclass(frozen=True, eq=False)
 class ShownDecoys:
     """The decoys of one draw."""
 
-    decoys: Decoys
-    shown: Tensor
-    """Which decoys are shown, bool [R, P]."""
-
-    @property
-    def given(self) -> Tensor:
-        """Pairs that look like given edges, bool [R, P]."""
-        return self.decoys.graph.is_original | self.shown
-
-    @property
-    def present(self) -> Tensor:
-        """Pairs that may become edges: all but the decoys that are not shown, bool [R, P]."""
-        return self.shown | ~self.decoys.is_decoy
+    graph: PairGraph
+    """Graph whose pairs include all decoys."""
+    given: Tensor
+    """Pairs that look like given edges: edges and the decoys shown, bool [R, P]."""
+    present: Tensor
+    """Pairs that may become edges: all but the decoys that are not shown, bool [R, P]."""
 
     def loss(self, theta: Tensor) -> Tensor:
         """Mean cross-entropy of telling given edges from the decoys shown, [R]."""
         counted = self.given.to(theta.dtype)
-        each = -logsigmoid(torch.where(self.decoys.graph.is_original, theta, -theta))
+        each = -logsigmoid(torch.where(self.graph.is_original, theta, -theta))
         return total(each * counted) / counted.sum(-1).clamp(min=1)

@@ -91,9 +91,7 @@ class ReactionCheck:
             # Every entry has another factor, because plain sums of normalized outputs are constant.
             factors = torch.linspace(1, 2, out.numel(), dtype=out.dtype, device=out.device).view(out.shape)
             try:
-                (gradient,) = torch.autograd.grad(
-                    out, weight, grad_outputs=factors, retain_graph=True, allow_unused=True
-                )
+                (gradient,) = torch.autograd.grad(out, weight, factors, retain_graph=True, allow_unused=True)
             except RuntimeError:  # compiled models and checkpoints may allow one backward pass only
                 self.probes_left = 0
                 return
@@ -120,10 +118,8 @@ class BeliefCheck:
         """Look at the training calls until it is clear whether the head is trained."""
         if self.decided or not can_look():
             return
-        if head is None or not any(parameter.requires_grad for parameter in head.parameters()):
-            self.decided = True
-            return
-        if any(parameter.grad is not None for parameter in head.parameters()):
+        learned = [] if head is None else [parameter for parameter in head.parameters() if parameter.requires_grad]
+        if not learned or any(parameter.grad is not None for parameter in learned):
             self.decided = True
         elif self.scores_were_trained:
             self.decided = True

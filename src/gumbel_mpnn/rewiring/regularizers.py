@@ -152,14 +152,12 @@ class InterClass(SoftLabelRegularizer):
 
     The options `labels="one-hot"`, `weighting="entropy"`, `prototypes="labels"` and `factor="printed"` together are
     L_inter as the paper prints it. The entropy of a one-hot ỹ is 0, and so are then all weights and prototypes: L_inter
-    is the constant m (C − 1) and has no gradient.
+    is the constant m (C − 1) and has no gradient. It has the options of `LabelConsistency` and these:
 
     Args:
-        weight: λ.
         margin: m, the distance from which on two classes do not contribute. The distance of two distributions is at
             most √2. With margin 1, the penalty is 0 if about 85 % (two classes) or 75 % (seven classes) of each
             neighborhood, including the node itself, belong to the class of the node.
-        labels: ỹ of nodes that are not in the training set: `soft` (softmax prediction) or `one-hot` (predicted class).
         weighting: What the degree of a node is multiplied by to give its weight: `confidence`, or `entropy`, which is
             H(ỹ) / log C, as printed. Training nodes have the entropy 0 and the confidence 1.
         prototypes: `neighborhoods` as above, or `labels`, as printed: r_c is the mean of w_v ỹ_v over the nodes v

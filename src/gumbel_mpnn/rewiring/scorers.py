@@ -21,7 +21,7 @@ from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures
 from gumbel_mpnn.nn.layers import Linear, ReplicaModule, linear_sum, parameter, relu_dropout
 from gumbel_mpnn.nn.replica import product, spread
 from gumbel_mpnn.settings import Registry
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.util.errors import check_between
 from gumbel_mpnn.util.tensors import TensorCache
 
 
@@ -60,7 +60,13 @@ class BeliefHead(ReplicaModule):
 
 
 class Scorer(ReplicaModule, ABC):
-    """Computes logits θ of all pairs, without the bias by origin that `Rewirer` adds."""
+    """Computes logits θ of all pairs, without the bias by origin that `Rewirer` adds.
+
+    Args:
+        replicas: Number of replicas R.
+        num_features: Number of features per node.
+        num_classes: Number of classes.
+    """
 
     uses_beliefs: ClassVar[bool] = True
     space: ClassVar[Mapping[str, Any]] = {}
@@ -68,7 +74,7 @@ class Scorer(ReplicaModule, ABC):
     second_sigmoid = False
     """Whether `Rewirer` applies a sigmoid to θ, before that of the probability."""
     pair_loss: float = 0.0
-    """Weight of the loss `PairLoss` of this scorer."""
+    """Weight of the `pair_loss` of this scorer."""
     decoys: float = 0.0
     """Number of decoys for each given edge that this scorer is trained with."""
 
@@ -107,13 +113,6 @@ class SymmetricForm(ReplicaModule):
         return graph.pair_scores(product(hidden, matrix), hidden) + spread(self.bias, graph.num_pairs)
 
 
-def not_negative(option: str, value: float) -> float:
-    """The value of an option that may not be below 0."""
-    if value < 0:
-        raise UserError(f"{option} must be 0 or more, but is {value}")
-    return value
-
-
 def symmetric_part(matrix: Tensor) -> Tensor:
     """(W + Wᵀ) / 2, [R, D, D]."""
     return (matrix + matrix.transpose(1, 2)) / 2
@@ -124,9 +123,6 @@ class Bilinear(Scorer):
     """The paper's form, θ_ij = h_iᵀ W h_j + b, where h are the features mapped to `channels` and scaled to length 1.
 
     Args:
-        replicas: Number of replicas R.
-        num_features: Number of features per node.
-        num_classes: Not used.
         channels: Width in which two nodes are compared.
         second_sigmoid: Use σ(θ) in place of θ, as printed in the paper: probabilities then lie between .5 and .73.
     """
@@ -163,9 +159,6 @@ class Literal(Scorer):
     features f and g: 44 % of the entries on cora never leave their random start, which adds noise to unseen pairs.
 
     Args:
-        replicas: Number of replicas R.
-        num_features: F.
-        num_classes: Not used.
         second_sigmoid: Use σ(θ) in place of θ, as printed in the paper: probabilities then lie between .5 and .73.
     """
 
@@ -207,16 +200,14 @@ class ClassSpace(Scorer):
     """θ_ij = q_iᵀ B q_j + b, where q are the class beliefs of the nodes: one parameter for each pair of classes.
 
     Args:
-        replicas: Number of replicas R.
-        num_features: Not used.
-        num_classes: Number of classes.
         pair_loss: Weight of a loss of the scorer: whether the two nodes of a pair have the same class, over pairs of
             training nodes.
     """
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, *, pair_loss: float = 0.0) -> None:
         super().__init__(replicas, num_features, num_classes)
-        self.pair_loss = not_negative("pair_loss", pair_loss)
+        check_between(0, math.inf, pair_loss=pair_loss)
+        self.pair_loss = pair_loss
         self.form = SymmetricForm(replicas, num_classes, always=True)
 
     def forward(self, nodes: NodeView, graph: PairGraph) -> Tensor:
@@ -297,9 +288,6 @@ class Neighborhood(Scorer):
     Limitations).
 
     Args:
-        replicas: Number of replicas R.
-        num_features: Not used.
-        num_classes: Not used.
         decoys: Random pairs shown in training as if they were given edges, up to this many for each edge; with several
             samples, the first has none. The scorer learns to tell them from edges.
     """
@@ -310,7 +298,8 @@ class Neighborhood(Scorer):
 
     def __init__(self, replicas: int, num_features: int, num_classes: int, *, decoys: float = 0.0) -> None:
         super().__init__(replicas, num_features, num_classes)
-        self.decoys = not_negative("decoys", decoys)
+        check_between(0, math.inf, decoys=decoys)
+        self.decoys = decoys
         self.hidden = Linear(replicas, 6, self.WIDTH)
         self.out = Linear(replicas, self.WIDTH, 1)
         self._similarity: TensorCache[Tensor] = TensorCache()

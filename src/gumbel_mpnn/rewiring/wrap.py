@@ -24,10 +24,7 @@ class Rewired(GumbelMPNN):
     whose output does not react to it gets a warning at its first training call. For the backbones of this package, use
     `GumbelMPNN`, whose methods and attributes this class has.
 
-    Add `auxiliary_loss` to your loss: the default scorer, `class-space`, compares class beliefs, and nothing else
-    trains the head that predicts them. Without it, edges are scored by the beliefs of an untrained head;
-    `scorer="bilinear"` needs none. The prior, which `fit` has in its loss by default, is `gm.regularizers.Prior()`. Set
-    `progress` if the temperature should fall.
+    As there, add `auxiliary_loss` to your loss, and set `progress` if the temperature should fall.
 
     Args:
         model: Called as `model(x, edge_index, edge_weight)`; returns logits [N, out_channels].

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -29,7 +29,6 @@ from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
 from gumbel_mpnn.training.build import available_bytes, plan_groups, too_large
 from gumbel_mpnn.training.metrics import check_metric, metric_of
-from gumbel_mpnn.training.trainer import Pruner
 from gumbel_mpnn.util.errors import DivergedError, StoppedError, UserError, is_out_of_memory
 
 TRIES = 3
@@ -52,8 +51,9 @@ class Session:
     monitor: Monitor = field(default_factory=Monitor)
     workers: Workers | None = None
     """Processes that train in place of this one."""
-    pruner: Pruner | None = None
-    """Called at some epochs of training in this process; it may end it with a `StoppedError`."""
+    prune: Callable[[int, Mapping[Replica, float]], None] | None = None
+    """Called after the epochs `prune_after` of training in this process; it may end it with a `StoppedError`."""
+    prune_after: Sequence[int] = ()
     reader: DataReader = field(default_factory=DataReader)
 
     def fit(self, spec: RunSpec) -> Run:
@@ -347,7 +347,8 @@ class _Training:
                 checkpoint=self.folder.checkpoint(group),
                 watch=lambda epoch, best: monitor.progress(number, name, epoch * share, best),
                 resumed=lambda epoch: monitor.resume(number, name, epoch, epoch * share),
-                pruner=self.session.pruner,
+                prune=self.session.prune,
+                prune_after=self.session.prune_after,
             )
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):

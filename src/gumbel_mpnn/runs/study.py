@@ -350,7 +350,8 @@ def _train(study: optuna.Study, trial: BaseTrial, search: Search, session: Sessi
     """Train all runs of a trial, and tell the study how it ended; after other errors, it is left to be continued."""
     spec = search.spec_of(search.chosen(trial))
     if isinstance(trial, optuna.Trial):
-        session = replace(session, pruner=Pruner(trial, spec.settings.train.epochs))
+        pruner = Pruner(trial, spec.settings.train.epochs)
+        session = replace(session, prune=pruner, prune_after=pruner.epochs)
     session.monitor.label = f"{search.title}, trial {trial.number + 1} of {search.trials}"
     end, val = FINISHED, None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -201,15 +202,11 @@ def pick_device(name: str) -> torch.device:
     """Device called `name`; `auto` is a GPU if there is one, otherwise the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'") from None
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"the device {name!r} is not supported: use 'auto', 'cpu' or 'cuda'")
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise UserError(f"there is no device {name!r}: use 'auto', 'cpu' or 'cuda'")
+    if name != "cpu" and not torch.cuda.is_available():
         raise UserError("there is no CUDA device here: use device 'cpu' or 'auto'")
-    return device
+    return torch.device(name)
 
 
 def plan_groups(settings: Settings, task: Task, budget: int | None = None) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -279,17 +279,6 @@ class Trainer:
         self.model.rng.set_state(parts["rng"])
 
 
-class Pruner(Protocol):
-    """Decides at some epochs whether training goes on."""
-
-    @property
-    def epochs(self) -> Sequence[int]:
-        """Epochs at which it is called, in ascending order."""
-
-    def __call__(self, epoch: int, values: Mapping[Replica, float]) -> None:
-        """Take the best validation value of each replica up to an epoch; raise an error to stop training."""
-
-
 def train(
     task: Task,
     settings: Settings,
@@ -298,14 +287,15 @@ def train(
     checkpoint: Path | None = None,
     watch: Callable[[int, float], None] | None = None,
     resumed: Callable[[int], None] | None = None,
-    pruner: Pruner | None = None,
+    prune: Callable[[int, Mapping[Replica, float]], None] | None = None,
+    prune_after: Sequence[int] = (),
 ) -> list[Outcome]:
     """Train all `replicas` of a setting together, continuing from `checkpoint` if the file exists.
 
     `resumed` is then called with the number of epochs that were done before, and `watch`, from time to time, with that
     of all epochs done and the mean of the best validation values. A damaged checkpoint is renamed, and training begins
-    anew. A `pruner` stops training by an error; after a resumption, it is first called for the epochs that were done
-    before.
+    anew. After each epoch of `prune_after`, `prune` is called with the epoch and the best validation value of each
+    replica until then; it stops training by an error. After a resumption, it is first called for epochs done before.
     """
     with matmul_precision():
         trainer, spent = _begin(task, settings, replicas, checkpoint)
@@ -313,10 +303,10 @@ def train(
         start, pause = written - spent, CHECKPOINT_SECONDS
         if resumed is not None and trainer.epoch:
             resumed(trainer.epoch)
-        checks = [] if pruner is None else list(pruner.epochs)
+        checks = list(prune_after)
         while trainer.epoch < settings.train.epochs and not trainer.stopped:
-            while pruner is not None and checks and checks[0] <= trainer.epoch:
-                pruner(checks[0], trainer.best_values(checks.pop(0)))
+            while prune is not None and checks and checks[0] <= trainer.epoch:
+                prune(checks[0], trainer.best_values(checks.pop(0)))
             trainer.step()
             if trainer.epoch % settings.train.eval_every == 0 or trainer.epoch == settings.train.epochs:
                 trainer.evaluate()

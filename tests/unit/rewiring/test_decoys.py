@@ -47,13 +47,16 @@ def test_a_graph_with_no_room_for_decoys_gets_none(graph):
 
 def test_few_decoys_are_as_likely_as_many_and_replicas_have_their_own():
     decoys, rng = Decoys.among(GRAPH, 3.0), ReplicaRNG([0, 1], "train")
-    shown = torch.stack([decoys.draw(rng).shown for _ in range(400)])
+    shown = torch.stack([decoys.draw(rng).given & decoys.is_decoy for _ in range(400)])
     counts = shown.sum(-1)
     assert not shown[..., ~decoys.is_decoy].any()
     above_a_tenth = (counts > 0.1 * decoys.is_decoy.sum()).float().mean().item()
     assert above_a_tenth == pytest.approx(0.5, abs=0.1)
     assert counts.max() > 0.8 * decoys.is_decoy.sum()
     assert not torch.equal(counts[:, 0], counts[:, 1])
+    drawn, original = decoys.draw(rng), decoys.graph.is_original
+    assert torch.equal(drawn.given & ~decoys.is_decoy, original.expand_as(drawn.given))
+    assert torch.equal(drawn.present, drawn.given | ~decoys.is_decoy)
 
 
 @pytest.mark.parametrize(("samples", "with_decoys"), [(1, [True]), (3, [False, True, True])])
@@ -68,7 +71,7 @@ def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(mon
     (draws,) = seen
     floods = [draw.decoys for draw in draws]
     assert [flood is not None for flood in floods] == with_decoys
-    shown = [flood.shown for flood in floods if flood is not None]
+    shown = [flood.given for flood in floods if flood is not None]
     assert len({tuple(of.flatten().tolist()) for of in shown}) == len(shown)
     if samples > 1:
         assert draws[0].graph.graph is task.graph
@@ -77,11 +80,9 @@ def test_the_first_of_several_samples_has_no_decoys_and_the_others_their_own(mon
 def test_the_lesson_by_hand():
     """One edge at θ = 0, one decoy shown at θ = log 3, one candidate and one hidden decoy that do not count."""
     graph = PairGraph.build(edges((0, 1)), 4, candidate_index=edges((0, 2), (0, 3), (1, 2)))
-    decoys = Decoys(graph, torch.tensor([False, False, True, True]))
-    flood = ShownDecoys(decoys, torch.tensor([[False, False, True, False]]))
+    given, present = torch.tensor([[True, False, True, False]]), torch.tensor([[True, True, True, False]])
+    flood = ShownDecoys(graph, given, present)
     theta = torch.tensor([[0.0, 9.0, math.log(3), -5.0]])
-    assert flood.given.tolist() == [[True, False, True, False]]
-    assert flood.present.tolist() == [[True, True, True, False]]
     assert flood.loss(theta).item() == pytest.approx((math.log(2) + math.log(4)) / 2)
 
 

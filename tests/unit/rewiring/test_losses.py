@@ -7,7 +7,7 @@ import torch
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring import GumbelMPNN
-from gumbel_mpnn.rewiring.losses import Decoys, Draw, ShownDecoys, Terms, agreement, growing_agreement
+from gumbel_mpnn.rewiring.losses import Draw, ShownDecoys, Terms, agreement, growing_agreement
 from gumbel_mpnn.rewiring.regularizers import Degree, Prior
 from gumbel_mpnn.rewiring.rewirer import RewiredGraph
 from gumbel_mpnn.rewiring.scorers import scorers
@@ -75,7 +75,8 @@ def test_pairs_of_training_nodes_are_told_apart_by_class(weight):
 
 def test_decoys_are_told_from_edges():
     """The given edge counts, and the pair 1 – 2 as a decoy where it is shown: in the second replica alone."""
-    flood = ShownDecoys(Decoys(GRAPH, torch.tensor([False, True])), torch.tensor([[False, False], [False, True]]))
+    given = torch.tensor([[True, False], [True, True]])
+    flood = ShownDecoys(GRAPH, given, present=given)
     edge_alone, both = -math.log(1 / 2), (-math.log(4 / 5) - math.log(1 - 1 / 2)) / 2
     for floods in ((flood, flood), (None, flood)):
         found = value("decoys", draws(FIRST, SECOND, floods=floods), scorer={"name": "neighborhood", "decoys": 2.0})

@@ -228,7 +228,8 @@ class Pruner:
     """Notes what it is told, and ends training at one of its epochs."""
 
     def __init__(self, *epochs, stops_at=None):
-        self.epochs, self.stops_at, self.told = list(epochs), stops_at, {}
+        self.asked = {"prune": self, "prune_after": epochs}
+        self.stops_at, self.told = stops_at, {}
 
     def __call__(self, epoch, values):
         self.told[epoch] = list(values.values())
@@ -253,24 +254,25 @@ class Pruner:
 def test_a_pruner_is_told_the_best_values_up_to_its_epochs(scripted, scripts, settings, told):
     scripted(*scripts)
     pruner = Pruner(*told, 9)
-    train(make_task(), make_settings(**settings), PAIR[: len(scripts)], pruner=pruner)
+    train(make_task(), make_settings(**settings), PAIR[: len(scripts)], **pruner.asked)
     assert pruner.told == {epoch: pytest.approx(values) for epoch, values in told.items()}
 
 
 def test_a_pruner_ends_training_and_changes_nothing_else(monkeypatch):
     steps, step = [], Trainer.step
     whole = train(make_task(), make_settings(), PAIR)
-    assert numbers(train(make_task(), make_settings(), PAIR, pruner=Pruner(1, 2, 3))) == numbers(whole)
+    assert numbers(train(make_task(), make_settings(), PAIR, **Pruner(1, 2, 3).asked)) == numbers(whole)
     monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(1), step(self)))
     with pytest.raises(StoppedError):
-        train(make_task(), make_settings(epochs=9), PAIR, pruner=Pruner(2, 4, 6, stops_at=4))
+        train(make_task(), make_settings(epochs=9), PAIR, **Pruner(2, 4, 6, stops_at=4).asked)
     assert len(steps) == 4
 
 
 def test_after_a_resumption_a_pruner_is_told_what_it_was_told_before(tmp_path, every_epoch):
     path, settings = tmp_path / "checkpoint.safetensors", make_settings(epochs=8, patience=2)
     group = replicas((0, 0), (1, 0), (0, 1), (1, 1))
-    train(make_task(), settings, group, pruner=(whole := Pruner(1, 2, 3, 5)))
+    whole, resumed = Pruner(1, 2, 3, 5), Pruner(1, 2, 3, 5)
+    train(make_task(), settings, group, **whole.asked)
 
     def interrupt(epoch, best):
         if epoch == 4:
@@ -278,7 +280,7 @@ def test_after_a_resumption_a_pruner_is_told_what_it_was_told_before(tmp_path, e
 
     with pytest.raises(KeyError):
         train(make_task(), settings, group, checkpoint=path, watch=interrupt)
-    train(make_task(), settings, group, checkpoint=path, pruner=(resumed := Pruner(1, 2, 3, 5)))
+    train(make_task(), settings, group, checkpoint=path, **resumed.asked)
     assert resumed.told == whole.told
 
 

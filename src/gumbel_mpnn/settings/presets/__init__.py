@@ -38,8 +38,6 @@ AUTO = "auto"
 """File of the rungs of the model `auto`, which is not a family of presets."""
 OVER = "over"
 """Entry of a family: the family that it lies over."""
-FEATURES, NO_FEATURES = "features", "no features"
-"""What a rung may need."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,6 @@ class Rung:
     """A model with settings that `auto` tries."""
 
     name: str
-    rank: int
-    """Place among the rungs, the plainest first."""
     about: str
     """What the rung does, in a few words."""
     model: str
@@ -72,7 +68,7 @@ class Rung:
 
     def suits(self, has_features: bool) -> bool:
         """Whether the rung is tried on graphs with, or without, features."""
-        return self.needs in ("", FEATURES if has_features else NO_FEATURES)
+        return self.needs in ("", "features" if has_features else "no features")
 
 
 def read_preset(
@@ -114,7 +110,7 @@ def read_rungs() -> list[Rung]:
         own = {table: entry[table] for table in TABLES if table in entry}
         tables = merge(None if below is None else below.tables, own)
         model = tables["model"].pop("name", below.model if below else "")
-        rungs[name] = Rung(name, len(rungs), entry["about"], model, tables, entry.get("needs", ""))
+        rungs[name] = Rung(name, entry["about"], model, tables, entry.get("needs", ""))
     return list(rungs.values())
 
 
