@@ -94,7 +94,7 @@ def small_data(nodes: int = 24, features: int = 6, classes: int = 3, splits: int
 
 def generated(name: str, make: Callable[[], Data]) -> DatasetSpec:
     """A data set called `name` that `make` generates, with its splits."""
-    return DatasetSpec(name, 0, 0, 0, 0, ("fixed",), "this test", "none", lambda _: make())
+    return DatasetSpec(name, 0, 0, 0, 0, ("fixed",), "this test", "none", make)
 
 
 def changed(data: Data, **values: Any) -> Data:

@@ -11,7 +11,7 @@ from torch_geometric.utils import coalesce
 import experiments.attacked as attacked
 from experiments.paper.measures import Measures
 from gumbel_mpnn import measures
-from gumbel_mpnn.data import check, facts_of, get_spec, load, locate, specs
+from gumbel_mpnn.data import check, facts_of, get_spec, load, missing_files, specs
 from gumbel_mpnn.util.errors import MissingDataError
 
 pytestmark = pytest.mark.real_data
@@ -68,9 +68,8 @@ def loaded(data_root):
     structure = cache(lambda name, **options: load(name, root=data_root, features=False, **options))
 
     def read(name, features=False, **options):
-        presence = locate(get_spec(name), data_root)
-        if not (presence.complete or (presence.without_features and not features)):
-            pytest.skip(f"{name} is not in GUMBEL_MPNN_DATA: {presence.missing[0].path} is missing")
+        if missing := missing_files(get_spec(name), data_root, features):
+            pytest.skip(f"{name} is not in GUMBEL_MPNN_DATA: {missing[0].path} is missing")
         return load(name, root=data_root, **options) if features else structure(name, **options)
 
     return read
@@ -157,8 +156,8 @@ def test_planetoid_equals_pyg(name, loaded, data_root, tmp_path):
 
 
 def test_a_missing_file_is_named(data_root, no_data_sets):
-    presence = locate(get_spec("roman-empire"), data_root)
-    if presence.complete or not presence.without_features:
+    spec = get_spec("roman-empire")
+    if missing_files(spec, data_root, features=False) or not missing_files(spec, data_root):
         pytest.skip("roman-empire is complete here, or missing altogether")
     with pytest.raises(MissingDataError, match=r"lacks heterophilous/roman_empire\.npz"):
         load("roman-empire", root=data_root)

@@ -21,18 +21,18 @@ def data(
     if name is not None:
         _show(name, protocol, data_root, format)
         return
-    from gumbel_mpnn.data import locate, specs
+    from gumbel_mpnn.data import missing_files, specs
     from gumbel_mpnn.data.public_files import search_roots
     from gumbel_mpnn.report import Table
 
     rows: list[list[str | int | float | None]] = []
     for each, spec in specs.items():
-        presence = locate(spec, data_root)
-        state = "present" if presence.complete else "without features" if presence.without_features else "missing"
-        missing = ", ".join(file.path for file in presence.missing[:2]) + ", …" * (len(presence.missing) > 2)
+        missing = missing_files(spec, data_root)
+        without = "missing" if missing_files(spec, data_root, features=False) else "without features"
+        state = without if missing else "present" if spec.files else "generated"
+        listed = ", ".join(file.path for file in missing[:2]) + ", …" * (len(missing) > 2)
         sizes = spec.num_nodes, spec.num_edges, spec.num_features, spec.num_classes
-        state = "generated" if spec.is_generated else state
-        rows.append([each, state, *sizes, spec.metric, spec.protocols[0], missing])
+        rows.append([each, state, *sizes, spec.metric, spec.protocols[0], listed])
     columns = ["name", "state", "nodes", "edges", "features", "classes", "metric", "protocol", "missing"]
     common.emit(Table(columns, rows), format)
     common.note(f"searched in {', '.join(map(str, search_roots(data_root)))}")
@@ -40,13 +40,12 @@ def data(
 
 def _show(name: str, protocol: str | None, root: Path | None, format: common.OutputFormat) -> None:
     """Load a data set and show what is in it."""
-    from gumbel_mpnn.data import facts_of, get_spec, load, locate
+    from gumbel_mpnn.data import facts_of, get_spec, load, missing_files
     from gumbel_mpnn.report import Table
     from gumbel_mpnn.settings.presets import list_presets
 
     spec = get_spec(name)
-    presence = locate(spec, root)
-    if without := not presence.complete and presence.without_features:
+    if without := bool(missing_files(spec, root)) and not missing_files(spec, root, features=False):
         common.note("the file of features is missing: the graph is shown without features")
     data = load(name, root=root, protocol=protocol, features=not without)
     facts = facts_of(data)

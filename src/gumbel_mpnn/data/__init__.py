@@ -2,7 +2,7 @@
 
 from gumbel_mpnn.data.check import GraphFacts, check, facts_of, with_identity_features
 from gumbel_mpnn.data.columns import FeatureColumn
-from gumbel_mpnn.data.datasets import DatasetSpec, get_spec, load, locate, specs
+from gumbel_mpnn.data.datasets import DatasetSpec, get_spec, load, missing_files, specs
 from gumbel_mpnn.data.export import graph_file, save_graph
 from gumbel_mpnn.data.networks import from_graphml, from_networkx
 from gumbel_mpnn.data.noise import HostileEdges, add_noise_edges
@@ -34,7 +34,7 @@ __all__ = [
     "graph_file",
     "leaf_count",
     "load",
-    "locate",
+    "missing_files",
     "save_graph",
     "specs",
     "with_all_masks",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,10 @@ from torch_geometric.utils import coalesce, to_undirected
 
 from gumbel_mpnn.data.columns import classes_of, warn
 from gumbel_mpnn.data.splits import MASKS, among, check_masks, node_name
-from gumbel_mpnn.graph import (
-    check_edges,
-    contains,
-    edge_index_of,
-    pair_key,
-    pairs_of,
-    undirected_keys,
-)
+from gumbel_mpnn.graph import check_edges, contains, edge_index_of, pair_key, pairs_of, undirected_keys
 from gumbel_mpnn.graph.pairs import check_weights, is_whole, says_directed
 from gumbel_mpnn.util.errors import DataError, UserError, counted
-from gumbel_mpnn.util.tensors import dense_if_small
+from gumbel_mpnn.util.tensors import coalesced, dense_if_small
 
 OURS = "models classify the nodes of one graph"
 IDENTITY = "identity_features"
@@ -168,7 +160,7 @@ def check(data: Data) -> GraphFacts:
     _check_features(data)
     check_edges(edge_index_of(data), data.get("edge_weight"), len(data.y))
     if data.get("edge_weight") is not None:
-        check_weights(data.edge_weight, partial(_edge_name, data))
+        check_weights(data.edge_weight, lambda edge: _edge_name(data, edge))
     if any(data.get(name) is not None for name in MASKS):
         check_masks(data)
     return facts_of(data)
@@ -316,5 +308,5 @@ def has_identity_features(data: Data) -> bool:
     x = data.get("x")
     if data.get(IDENTITY) or x is None or x.dim() != 2 or x.shape[0] != x.shape[1]:
         return bool(data.get(IDENTITY))
-    row, col = x.coalesce().indices() if x.layout is torch.sparse_coo else (dense_if_small(x) != 0).nonzero().T
+    row, col = coalesced(x).indices()
     return len(row) == len(x) == len(row.unique()) == len(col.unique())

@@ -33,6 +33,8 @@ _MISSING_LABELS = {"na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MOST_LISTED = 10
+_NUMERIC = "biufc"
+"""Kinds of dtypes that are numbers or booleans."""
 
 Floats = NDArray[np.float32]
 
@@ -50,14 +52,9 @@ class FeatureColumn:
     name: str
     categories: tuple[str, ...] | None = None
 
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return 1 if self.categories is None else len(self.categories)
-
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""
-        return {"name": self.name, "categories": None if self.categories is None else list(self.categories)}
+        return {"name": self.name, "categories": self.categories and list(self.categories)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FeatureColumn:
@@ -158,7 +155,7 @@ def _untrained(table: Table, name: str, text: list[str] | None = None) -> tuple[
     dates are added to this list, and a warning tells what stands beside numbers.
     """
     cells = table.frame[name]
-    if _is_numeric(cells):
+    if cells.dtype.kind in _NUMERIC:
         return FeatureColumn(name), _numbers(table, name)
     wrong = _not_a_number(cells)
     if wrong is not None:
@@ -185,7 +182,7 @@ def _trained(table: Table, column: FeatureColumn) -> tuple[FeatureColumn, Floats
     name = table.find(column.name)
     if name is None:
         raise DataError(f"{table.where} has no {table.what} {column.name!r}, which the model was trained on")
-    if column.categories is None and _is_numeric(table.frame[name]):
+    if column.categories is None and table.frame[name].dtype.kind in _NUMERIC:
         return column, _numbers(table, name)
     words = _words(table.frame[name])
     if column.categories is None and not _BOOLEANS.keys() >= set(words):
@@ -202,13 +199,6 @@ def _trained(table: Table, column: FeatureColumn) -> tuple[FeatureColumn, Floats
             " features are 0"
         )
     return column, encode(column, words)
-
-
-def _is_numeric(cells: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers or booleans alone."""
-    import pandas as pd
-
-    return bool(pd.api.types.is_numeric_dtype(cells))  # booleans included
 
 
 def _not_a_number(cells: pd.Series[Any]) -> int | None:
@@ -255,15 +245,12 @@ def described(name: str, words: Sequence[str], named: bool = False) -> FeatureCo
 
 
 def encode(column: FeatureColumn, words: Sequence[str]) -> Floats:
-    """Return the features of a column of words, [N, width]: 0 or 1 for booleans, one-hot for categories.
-
-    A word that is not among the categories has zeros only.
-    """
+    """Return the features of a column of words: 0 or 1 for booleans, else one-hot, with zeros for other words."""
     if column.categories is None:
         return np.array([[_BOOLEANS[word]] for word in words], dtype=np.float32).reshape(-1, 1)
-    number = {category: k for k, category in enumerate(column.categories)}
-    place = np.array([number.get(word, -1) for word in words], dtype=np.int64)
-    one_hot: Floats = (place[:, None] == np.arange(len(number))).astype(np.float32)
+    one_hot: Floats = (np.array(words, dtype=object)[:, None] == np.array(column.categories, dtype=object)).astype(
+        np.float32
+    )
     return one_hot
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -48,8 +48,8 @@ class DatasetSpec:
     """Names of the split protocols, the default first."""
     source: str
     licence: str
-    read: Callable[[Sequence[Path]], Data]
-    """Reads the graph from its files, with edges as listed, or generates it if it has none."""
+    read: Callable[..., Data]
+    """Reads the graph from the paths of its files, with edges as listed, or generates it if it has none."""
     files: tuple[File, ...] = ()
     split_files: tuple[File, ...] = ()
     """The ten geom-gcn splits, if they are not part of the graph's own files."""
@@ -60,38 +60,10 @@ class DatasetSpec:
     has_directions: bool = False
     """Whether edges have a direction, which `load(..., directed=True)` keeps."""
 
-    @property
-    def is_generated(self) -> bool:
-        """Whether it needs no files."""
-        return not self.files
-
-    def protocol(self, name: str | None) -> str:
-        """Return the protocol called `name`, or the default protocol if it is None; `final` and `all` are for all."""
-        if name is None:
-            return self.protocols[0]
-        if name not in self.protocols and name not in FINAL_PROTOCOLS:
-            raise unknown_name(f"split protocol of {self.name!r}", name, [*self.protocols, *FINAL_PROTOCOLS])
-        return name
-
     def files_for(self, protocol: str, directed: bool = False) -> tuple[File, ...]:
-        """Return all files that are read for a split protocol."""
+        """Return all files that are read for a split protocol; a generated data set has none."""
         graph = self.directed_files if directed and self.directed_files else self.files
         return graph + (self.split_files if protocol == "geom-gcn" else ())
-
-
-@dataclass(frozen=True)
-class Presence:
-    """Which files of a data set are present on this machine."""
-
-    missing: tuple[File, ...]
-    """Files that `load` with its defaults needs and does not find."""
-    without_features: bool
-    """Whether the files needed for `load(..., features=False)` are present."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether all files are present."""
-        return not self.missing
 
 
 def get_spec(name: str) -> DatasetSpec:
@@ -104,14 +76,15 @@ def get_spec(name: str) -> DatasetSpec:
     return known
 
 
-def locate(spec: DatasetSpec, root: str | Path | None = None) -> Presence:
-    """Find out which files of a data set are present; a generated one needs none."""
-    missing = tuple(file for file in spec.files_for(spec.protocols[0]) if find(file, root) is None)
-    return Presence(missing, not missing or _all_found(spec.files_without_features, root))
+def missing_files(spec: DatasetSpec, root: str | Path | None = None, features: bool = True) -> list[File]:
+    """Return the files that `load` needs by default, or with these `features`, and does not find on this machine."""
+    if not features and _has_structure(spec, root):
+        return []
+    return [file for file in spec.files_for(spec.protocols[0]) if find(file, root) is None]
 
 
-def _all_found(files: Sequence[File], root: str | Path | None) -> bool:
-    return bool(files) and all(find(file, root) for file in files)
+def _has_structure(spec: DatasetSpec, root: str | Path | None) -> bool:
+    return bool(spec.files_without_features) and all(find(file, root) for file in spec.files_without_features)
 
 
 def load(
@@ -145,14 +118,12 @@ def load(
         int64 [N] with -1 for unlabelled nodes, the three masks, and the strings `name`, `metric` and `protocol`.
     """
     spec = get_spec(name)
-    protocol = spec.protocol(protocol)
+    protocol = protocol or spec.protocols[0]
+    if protocol not in (*spec.protocols, *FINAL_PROTOCOLS):
+        raise unknown_name(f"split protocol of {spec.name!r}", protocol, [*spec.protocols, *FINAL_PROTOCOLS])
     if directed and not spec.has_directions:
         raise DataError(f"data set {spec.name!r} has no directed edges: load it with directed=False")
-    if spec.is_generated:
-        data = spec.read(())
-    else:
-        data = _read(spec, protocol, root, features, directed)
-        set_edges(data, undirected=not directed)
+    data = _read(spec, protocol, root, features, directed) if spec.files else spec.read()
     if not features:
         data.num_nodes, data.x = len(data.y), None
     if protocol in PROTOCOLS:
@@ -169,9 +140,8 @@ def load(
 
 def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: bool, directed: bool) -> Data:
     """Read a data set from its files, with the splits of `protocol` unless it is a random one."""
-    files = spec.files_for(protocol, directed)
-    if not features and _all_found(spec.files_without_features, root):
-        files = spec.files_without_features
+    structure = not features and _has_structure(spec, root)
+    files = spec.files_without_features if structure else spec.files_for(protocol, directed)
     paths = obtain(spec.name, files, root)
     of_splits = [path for path, file in zip(paths, files, strict=True) if file in spec.split_files]
     data = spec.read([path for path in paths if path not in of_splits])
@@ -182,6 +152,7 @@ def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: b
         raise DataError(
             f"the files of protocol {protocol!r} have no masks for {len(data.y)} nodes: choose another protocol"
         )
+    set_edges(data, undirected=not directed)
     return data
 
 
@@ -206,20 +177,16 @@ def _table(name: str) -> Data:
     return Data(torch.from_numpy(x).float(), torch.empty(2, 0, dtype=torch.int64), y=torch.from_numpy(y).long())
 
 
-def _generator(make: Callable[..., Data]) -> Callable[..., Data]:
-    return lambda _, **options: make(**options)
-
-
 _READERS: Mapping[str, Callable[..., Data]] = {
     "npz": read_graph,
     "planetoid": read_planetoid,
     "ogb": read_ogb,
     "binary": read_binary,
     "facebook": read_facebook,
-    "demo": _generator(demo_graph),
-    "leaf-count": _generator(leaf_count),
-    "bottleneck": _generator(bottleneck),
-    "table": _generator(_table),
+    "demo": demo_graph,
+    "leaf-count": leaf_count,
+    "bottleneck": bottleneck,
+    "table": _table,
 }
 
 

@@ -47,7 +47,10 @@ def save_graph(data: Data, path: str | Path) -> None:
 
 def graph_file(data: Data, suffix: str) -> bytes:
     """Return the content of the file that `save_graph` writes."""
-    check_suffix(suffix)
+    if suffix not in _WRITERS:
+        raise UserError(
+            f"cannot write a graph as {suffix or 'a file without a suffix'!r}: {did_you_mean(suffix, _WRITERS)}"
+        )
     if isinstance(data, Batch):
         raise DataError("a file holds one graph, not a batch: save each graph of data.to_data_list()")
     has_labels = data.get("y") is not None
@@ -61,14 +64,6 @@ def graph_file(data: Data, suffix: str) -> bytes:
     if has_labels:
         check_label_form(data.y)
     return _WRITERS[suffix](data, _names(data), *_edges(data))
-
-
-def check_suffix(suffix: str) -> None:
-    """Raise a `UserError` if a graph cannot be written to files with this suffix."""
-    if suffix not in _WRITERS:
-        raise UserError(
-            f"cannot write a graph as {suffix or 'a file without a suffix'!r}: {did_you_mean(suffix, _WRITERS)}"
-        )
 
 
 def is_directed(data: Data) -> bool:
@@ -135,7 +130,9 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
         graph.graph[LABEL_NAMED_BY] = LABEL
     if data.get("metric"):
         graph.graph[METRIC] = str(data.metric)
-    graph.add_nodes_from(zip(names, _node_attributes(data), strict=True))
+    graph.add_nodes_from(names)
+    for name, of_nodes in _node_attributes(data).items():
+        nx.set_node_attributes(graph, {names[node]: value for node, value in of_nodes.items()}, name)
     for (source, target), *values in zip(edges.tolist(), *(c.tolist() for c in columns.values()), strict=True):
         graph.add_edge(names[source], names[target], **dict(zip(columns, values, strict=True)))
     out = io.BytesIO()
@@ -143,28 +140,24 @@ def _graphml(data: Data, names: list[str], edges: NDArray[Any], columns: Columns
     return out.getvalue()
 
 
-def _node_attributes(data: Data) -> list[dict[str, Any]]:
-    """Return the label, split and features of every node, as far as the graph has them."""
-    nodes: list[dict[str, Any]] = [{} for _ in range(int(data.num_nodes or 0))]
-    classes = data.get("class_names")
-    for node, label in enumerate([] if data.get("y") is None else data.y.tolist()):
-        nodes[node].update({} if label < 0 else {LABEL: str(classes[label]) if classes else label})
+def _node_attributes(data: Data) -> dict[str, dict[int, Any]]:
+    """Return the label, split and features of nodes, as far as the graph has them."""
+    classes, labels = data.get("class_names"), [] if data.get("y") is None else data.y.tolist()
+    known = {node: label for node, label in enumerate(labels) if label >= 0}
+    found = {LABEL: {node: str(classes[label]) if classes else label for node, label in known.items()}}
     masks = {part: by_split(data[mask]) for part, mask in zip(PARTS, MASKS, strict=True) if data.get(mask) is not None}
     if any(mask.shape[1] > 1 for mask in masks.values()):
         warn("the GraphML file is written without splits, since it can hold only one: write .npz to keep them")
         masks = {}
-    for part, mask in masks.items():
-        for node in mask.flatten().nonzero().flatten().tolist():
-            nodes[node][SPLIT] = part
-    if data.get("x") is not None and data.x.shape[1] > MOST_FEATURES:
+    found[SPLIT] = {node: part for part, mask in masks.items() for node in mask[:, 0].nonzero().flatten().tolist()}
+    x = () if data.get("x") is None else data.x.T
+    if len(x) > MOST_FEATURES:
         warn(
-            f"the GraphML file is written without the {data.x.shape[1]} features, which would make it very large: write"
-            " .npz to keep them"
+            f"the GraphML file is written without the {len(x)} features, which would make it very large: write .npz to"
+            " keep them"
         )
-    else:
-        for node, values in enumerate([] if data.get("x") is None else data.x.tolist()):
-            nodes[node].update({f"x{column}": value for column, value in enumerate(values)})
-    return nodes
+        return found
+    return found | {f"x{column}": dict(enumerate(values.tolist())) for column, values in enumerate(x)}
 
 
 _WRITERS: dict[str, Callable[[Data, list[str], NDArray[Any], Columns], bytes]] = {

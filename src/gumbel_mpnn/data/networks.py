@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.columns import Table, Wanted
 from gumbel_mpnn.data.tables import describe_source, graph_of_tables, opened
-from gumbel_mpnn.util.errors import DataError, reason
+from gumbel_mpnn.util.errors import DataError, as_data_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,16 +33,11 @@ def from_graphml(path: str | Path, label: str | None = None, features: Wanted = 
     """
     import networkx
 
-    source = opened(path)
-    try:
-        graph = networkx.read_graphml(source)
-    except MemoryError:
-        raise
-    except Exception as error:  # networkx and its XML parser raise many kinds for files that they do not expect
-        raise DataError(f"{path} is not a valid GraphML file ({reason(error)})") from error
+    with as_data_error(f"{path} is not a valid GraphML file"):
+        graph = networkx.read_graphml(opened(path))
     data = _graph(graph, label, features, where=str(path))
-    names = {"label": data.get("label_name")}
-    describe_source(data, "graphml", {"path": path}, names, features, not graph.is_directed())
+    label, undirected = data.get("label_name"), not graph.is_directed()
+    describe_source(data, {"path": path}, features, undirected, reader="graphml", label=label)
     return data
 
 
@@ -74,15 +69,13 @@ def _graph(graph: Any, label: str | None, features: Wanted, where: str) -> Data:
     nodes = Table(_frame((has for _, has in graph.nodes(data=True)), ids, "node"), where, WHAT)
     others = [name for name in nodes.frame if label is None and name.strip().casefold() == LABEL]
     row = {node: k for k, node in enumerate(ids)}
-    links = list(graph.edges(data=True))
-    ends = np.array([(row[a], row[b]) for a, b, _ in links], dtype=np.int64).reshape(-1, 2)
-    edges = _frame((has for _, _, has in links), [(a, b) for a, b, _ in links], "edge")
+    ends = np.array([(row[a], row[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    edges = _frame((has for _, _, has in graph.edges(data=True)), list(graph.edges()), "edge")
     if "weight" in edges:
         edges["weight"] = edges["weight"].fillna(1.0)  # as in NetworkX
     edges = edges.drop(columns="id", errors="ignore")  # the XML attribute `id` of an edge in GraphML
-    data = graph_of_tables(
-        nodes, label, features, ids, ends, Table(edges, where, WHAT), not graph.is_directed(), others
-    )
+    links = Table(edges, where, WHAT)
+    data = graph_of_tables(nodes, label, features, ids, ends, links, not graph.is_directed(), others)
     if METRIC in graph.graph:
         data.metric = str(graph.graph[METRIC])
     return data

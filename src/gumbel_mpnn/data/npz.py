@@ -16,7 +16,7 @@ from gumbel_mpnn.data.columns import listed, warn
 from gumbel_mpnn.data.splits import Masks, mask_of, set_masks
 from gumbel_mpnn.data.tables import EDGE_ATTRIBUTES, describe_source, opened, with_merged_edges
 from gumbel_mpnn.graph import check_edges
-from gumbel_mpnn.util.errors import DataError, reason
+from gumbel_mpnn.util.errors import DataError, as_data_error
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -78,7 +78,7 @@ def from_npz(
     directed = bool(array(arrays, "directed", path, "b", ()).item()) if "directed" in arrays else None
     both_ways = directed is False or (not directed if undirected is None else undirected)
     with_merged_edges(data, both_ways)
-    describe_source(data, "npz", {"path": path}, {}, None if features else False, both_ways)
+    describe_source(data, {"path": path}, None if features else False, both_ways, reader="npz")
     return data
 
 
@@ -90,16 +90,9 @@ def read_graph(paths: Sequence[Path]) -> Data:
 
 def read_npz(path: str | Path, required: Sequence[str] = ()) -> Arrays:
     """Read all arrays of a file by name; raise a `DataError` if one of the `required` arrays is missing."""
-    source = opened(path)
-    try:
-        with np.load(source, allow_pickle=False) as file:
-            arrays: Arrays = {name: np.asarray(file[name]) for name in file}
-    except MemoryError:
-        raise
-    except Exception as error:  # zipfile and numpy raise many kinds for files that they do not expect
-        raise DataError(
-            f"{path} is not a complete npz file of numbers and text ({reason(error)}): write it again with np.savez"
-        ) from error
+    wrong = f"{path} is not a complete npz file of numbers and text"
+    with as_data_error(wrong, ": write it again with np.savez"), np.load(opened(path), allow_pickle=False) as file:
+        arrays: Arrays = {name: np.asarray(file[name]) for name in file}
     missing = [name for name in required if name not in arrays]
     if missing:
         has = ", ".join(sorted(arrays)) or "none at all"
@@ -113,17 +106,16 @@ def graph_of(arrays: Arrays, path: object) -> Data:
     y = torch.from_numpy(integers(arrays, "node_labels", path)) if "node_labels" in arrays else None
     if y is not None and (y < -1).any():
         raise DataError(f"{path}: labels are from -1, which means unknown, not {int(y.min())}")
-    counts = [len(each) for each in (y, x) if each is not None]
-    counts += [int(integers(arrays, "num_nodes", path, ()))] if "num_nodes" in arrays else []
-    if not counts:
+    if (of_nodes := x if y is None else y) is not None:
+        num_nodes = len(of_nodes)
+    elif "num_nodes" in arrays:
+        num_nodes = int(integers(arrays, "num_nodes", path, ()))
+    else:
         raise DataError(
             f"{path} does not say how many nodes the graph has: add an array 'node_labels' or a number 'num_nodes'"
         )
-    num_nodes = counts[0]
     edges = integers(arrays, "edges", path, ("E", 2)) if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
-    data = Data(x=x, edge_index=torch.from_numpy(edges.T.copy()), y=y)
-    if x is None:
-        data.num_nodes = num_nodes
+    data = Data(x, torch.from_numpy(edges.T.copy()), y=y, num_nodes=num_nodes if x is None else None)
     try:
         check_edges(data.edge_index, num_nodes=num_nodes)
     except DataError as error:
@@ -185,12 +177,10 @@ def _features(arrays: Arrays, path: object) -> Tensor | None:
         return None
     from scipy.sparse import csr_matrix
 
-    indices = arrays["features_indices"]
-    try:
+    with as_data_error(f"the arrays 'features_*' of {path} are not a sparse matrix in CSR form"):
+        indices = integers(arrays, "features_indices", path)
         values = array(arrays, "features_data", path, "biuf") if "features_data" in arrays else np.ones(len(indices))
-        stored = (values.astype(np.float32), integers(arrays, "features_indices", path), arrays["features_indptr"])
+        stored = (values.astype(np.float32), indices, arrays["features_indptr"])
         matrix = csr_matrix(stored, shape=tuple(arrays["features_shape"].tolist()))
         matrix.check_format(full_check=True)
-    except (KeyError, ValueError, TypeError) as error:
-        raise DataError(f"the arrays 'features_*' of {path} are not a sparse matrix in CSR form ({error})") from error
     return torch.from_numpy(matrix.toarray())

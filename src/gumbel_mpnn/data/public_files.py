@@ -27,10 +27,9 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data.npz import integers, read_graph, read_masks, read_npz
 from gumbel_mpnn.data.splits import Masks, mask_of, set_masks
-from gumbel_mpnn.util.errors import DataError, MissingDataError, UserError, reason
+from gumbel_mpnn.util.errors import DataError, MissingDataError, UserError, as_data_error
 from gumbel_mpnn.util.files import cache_root, write_atomically
 
-ENVIRONMENT_VARIABLE = "GUMBEL_MPNN_DATA"
 _TIMEOUT_SECONDS = 30
 
 
@@ -56,7 +55,7 @@ def search_roots(root: str | Path | None = None) -> list[Path]:
     """Return the folders to search, in order: `root`, the one named by GUMBEL_MPNN_DATA, the cache."""
     if root and not Path(root).expanduser().is_dir():
         raise UserError(f"there is no folder {root}, in which data files are searched: correct --data-root (root=)")
-    named = (root, os.environ.get(ENVIRONMENT_VARIABLE))
+    named = (root, os.environ.get("GUMBEL_MPNN_DATA"))
     return [*(Path(folder).expanduser() for folder in named if folder), cache_root()]
 
 
@@ -106,16 +105,8 @@ def _member(received: bytes, file: File) -> bytes:
     """Return the content of a file, which may be a member of the archive that was received."""
     if file.member is None:
         return received
-    try:
-        with zipfile.ZipFile(io.BytesIO(received)) as archive:
-            return archive.read(file.member)
-    except Exception as error:  # zipfile and its decompressors raise many kinds for damaged archives
-        raise DataError(
-            f"{file.url} did not return the expected zip archive ({reason(error)}): try again later"
-        ) from error
-
-
-_GENDER = 1  # the column of Facebook's local_info that is the label
+    with as_data_error(f"{file.url} did not return the expected zip archive", ": try again later"):
+        return zipfile.ZipFile(io.BytesIO(received)).read(file.member)
 
 
 def read_planetoid(paths: Sequence[Path]) -> Data:
@@ -190,8 +181,7 @@ def read_facebook(paths: Sequence[Path]) -> Data:
     """Read a Facebook100 graph; each column of `local_info` but gender is one-hot, 0 (missing) like any other value."""
     data = read_graph(paths)
     info = integers(read_npz(paths[0], required=("local_info",)), "local_info", paths[0], ("N", "columns"))
-    columns = [info[:, column] for column in range(info.shape[1]) if column != _GENDER]
-    one_hot = [column[:, None] == np.unique(column) for column in columns]
+    one_hot = [column[:, None] == np.unique(column) for column in np.delete(info, 1, axis=1).T]
     data.x = torch.from_numpy(np.concatenate(one_hot, axis=1, dtype=np.float32))
     return data
 
@@ -206,20 +196,13 @@ def _read_structure(path: Path) -> Data:
 
 
 def _graph(edges: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.float32] | None) -> Data:
-    edge_index = torch.from_numpy(np.ascontiguousarray(edges.T))
-    data = Data(x=None if x is None else torch.from_numpy(x), edge_index=edge_index, y=torch.from_numpy(y))
-    if x is None:
-        data.num_nodes = len(y)
-    return data
+    edge_index, labels = torch.from_numpy(np.ascontiguousarray(edges.T)), torch.from_numpy(y)
+    return Data(x if x is None else torch.from_numpy(x), edge_index, y=labels, num_nodes=len(y) if x is None else None)
 
 
 def _table(path: Path, dtype: type) -> NDArray[Any]:
     import pandas as pd
 
-    try:
+    with as_data_error(f"{path} is not a complete table of numbers", ": it is truncated or altered, so delete it"):
         table: NDArray[Any] = pd.read_csv(path, header=None, dtype=dtype).to_numpy(copy=True)
-    except Exception as error:  # pandas and gzip raise many kinds for damaged files
-        raise DataError(
-            f"{path} is not a complete table of numbers ({error}): it is truncated or altered, so delete it"
-        ) from error
     return table

@@ -26,7 +26,7 @@ from gumbel_mpnn.data.columns import (
 )
 from gumbel_mpnn.data.splits import IntArray, Masks, set_masks
 from gumbel_mpnn.settings.registry import normal_name
-from gumbel_mpnn.util.errors import DataError, reason, unopened
+from gumbel_mpnn.util.errors import DataError, as_data_error, unopened
 from gumbel_mpnn.util.files import suffix_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ SPLIT = "split"
 PARTS = ("train", "val", "test")
 EDGE_ATTRIBUTES = {"weight": "edge_weight", "probability": "edge_probability", "given": "edge_origin"}
 """Columns of edges, and the attributes of a graph that they become."""
-PARQUET = (".parquet", ".pq")
-"""Suffixes of Parquet files; all others are CSV files."""
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -60,7 +58,7 @@ class TableFile:
 
     def __init__(self, path: str | Path) -> None:
         self.where, self._source = str(path), opened(path)
-        self._is_parquet = suffix_of(path) in PARQUET
+        self._is_parquet = suffix_of(path) in (".parquet", ".pq")
         self.header = Table(self._read_parquet() if self._is_parquet else self._read_header(), self.where)
         self.columns: list[str] = list(self.header.frame.columns)
 
@@ -107,19 +105,16 @@ class TableFile:
 
         if isinstance(self._source, io.BytesIO):
             self._source.seek(0)
-        try:
-            frame: pd.DataFrame = getattr(pd, f"read_{kind.lower()}")(self._source, **options)
-            return frame
-        except pd.errors.EmptyDataError:
-            return pd.DataFrame()
-        except ImportError:
-            raise DataError(f"{self.where} needs the package pyarrow: pip install 'gumbel-mpnn[parquet]'") from None
-        except UnicodeError as error:
-            raise DataError(f"{self.where} is not encoded in UTF-8: save it as UTF-8") from error
-        except MemoryError:
-            raise
-        except Exception as error:  # pandas and decompressors raise many kinds for files that they do not expect
-            raise DataError(f"{self.where} is not a valid {kind} file ({reason(error)})") from error
+        with as_data_error(f"{self.where} is not a valid {kind} file"):
+            try:
+                frame: pd.DataFrame = getattr(pd, f"read_{kind.lower()}")(self._source, **options)
+                return frame
+            except pd.errors.EmptyDataError:
+                return pd.DataFrame()
+            except ImportError:
+                raise DataError(f"{self.where} needs the package pyarrow: pip install 'gumbel-mpnn[parquet]'") from None
+            except UnicodeError as error:
+                raise DataError(f"{self.where} is not encoded in UTF-8: save it as UTF-8") from error
 
 
 def from_csv(
@@ -165,9 +160,9 @@ def from_csv(
     table = file.read([name for name in text if name is not None])
     ids = _ids(table, id)
     ends, links = _edges(edges, table, id, ids, source, target)
-    data = graph_of_tables(table, label, features, ids.tolist(), ends, links, undirected, others=(id,))
+    data = graph_of_tables(table, label, features, ids.tolist(), ends, links, undirected, others=[id])
     columns = {"label": label_column(table, label, features), "id": id, "source": source, "target": target}
-    describe_source(data, "csv", {"nodes": nodes, "edges": edges}, columns, features, undirected)
+    describe_source(data, {"nodes": nodes, "edges": edges}, features, undirected, reader="csv", **columns)
     return data
 
 
@@ -200,8 +195,7 @@ def _edges(
     """Return the edges [E, 2] as row numbers of nodes, and the table of their other columns."""
     import pandas as pd
 
-    file = None if path is None else TableFile(path)
-    if file is None or not file.columns:
+    if path is None or not (file := TableFile(path)).columns:
         return np.empty((0, 2), dtype=np.int64), None
     if len(file.columns) < 2:
         raise DataError(f"{file.where} needs two columns separated by commas, one for each end of an edge")
@@ -236,19 +230,17 @@ def graph_of_tables(
     ends: IntArray,
     edges: Table | None,
     undirected: bool,
-    others: Sequence[str] = (),
+    others: Sequence[str],
 ) -> Data:
-    """Build a graph of its nodes and its edges `ends` [E, 2], with `node_ids` and `class_names`.
+    """Build a graph of its nodes and its edges `ends` [E, 2], whose other columns are in `edges`.
 
-    The columns `others` of the nodes are no features. `edges` has a row for each edge, with its weight, probability and
-    origin.
+    The columns `others` of the nodes are no features.
     """
     label, split = label_column(nodes, label, features), nodes.find(SPLIT)
     taken = [name for name in (label, split, *others) if name is not None]
     x, feature_columns = features_of(nodes._replace(frame=nodes.frame.infer_objects()), features, taken)
-    data = Data(x=None if x is None else torch.from_numpy(x), edge_index=torch.from_numpy(ends.T.copy()))
-    if x is None:
-        data.num_nodes = len(ids)
+    edge_index, count = torch.from_numpy(ends.T.copy()), len(ids) if x is None else None
+    data = Data(x if x is None else torch.from_numpy(x), edge_index, num_nodes=count)
     data.node_ids, data.feature_columns = list(ids), feature_columns
     if label is not None:
         y, data.class_names = classes_of(as_text(nodes.frame[label]).tolist(), ids, nodes.where)
@@ -261,10 +253,7 @@ def graph_of_tables(
 
 
 def with_merged_edges(data: Data, undirected: bool) -> Data:
-    """Merge and mirror the edges of a graph; `edges_listed` is their number before.
-
-    If the edges have a direction, `data.undirected` is False.
-    """
+    """Merge and mirror the edges of a graph; `edges_listed` is their number before, and `undirected` may be False."""
     data.edges_listed = data.edge_index.shape[1]
     set_edges(data, undirected)
     if not undirected:
@@ -284,7 +273,7 @@ def _set_edge_values(data: Data, edges: Table) -> None:
     import pandas as pd
 
     frame = edges.frame.infer_objects()
-    weight, probability, given = map(edges.find, EDGE_ATTRIBUTES)
+    weight, probability, given = found = [edges.find(name) for name in EDGE_ATTRIBUTES]
     if weight is not None:
         numbers = pd.to_numeric(frame[weight], errors="coerce").to_numpy(dtype=np.float32, na_value=np.nan)
         for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0))).tolist():
@@ -296,7 +285,7 @@ def _set_edge_values(data: Data, edges: Table) -> None:
         data.edge_probability = torch.from_numpy(frame[probability].to_numpy(dtype=np.float32).copy())
     if given is not None and frame[given].dtype == bool:
         data.edge_origin = torch.from_numpy(frame[given].to_numpy().copy())
-    unused = [str(name) for name in frame.columns if name not in (weight, probability, given)]
+    unused = [name for name in frame.columns if name not in found]
     if unused:
         warn(
             f"of the edges in {edges.where}, {listed(unused)} {'are' if len(unused) > 1 else 'is'} not used: models use"
@@ -305,14 +294,9 @@ def _set_edge_values(data: Data, edges: Table) -> None:
 
 
 def describe_source(
-    data: Data,
-    reader: str,
-    files: Mapping[str, str | Path | None],
-    columns: Mapping[str, str | None],
-    features: Wanted,
-    undirected: bool,
+    data: Data, files: Mapping[str, str | Path | None], features: Wanted, undirected: bool, **options: str | None
 ) -> None:
-    """Set the name of a graph, after its file, and `source_files`, which says how to read it again, as plain JSON.
+    """Set the name of a graph, after its first file, and `source_files`, which says how to read it again, as JSON.
 
     Paths are absolute. `features` is None for all, and empty for none. A graph from a pipe, which cannot be read again,
     is called `own` and has no `source_files`. A graph is never called like a data set of the package, whose presets it
@@ -320,17 +304,12 @@ def describe_source(
     """
     from gumbel_mpnn.data.datasets import specs  # which reads npz files, as other modules that import this one
 
-    paths = {name: None if file is None else Path(file).absolute() for name, file in files.items()}
-    given = [path for path in paths.values() if path is not None]
-    if not all(path.is_file() for path in given):
+    paths = {name: Path(file).absolute() for name, file in files.items() if file is not None}
+    if not all(path.is_file() for path in paths.values()):
         data.name = "own"
         return
-    data.name = f"own-{given[0].stem}" if normal_name(given[0].stem) in specs else given[0].stem
+    stem = next(iter(paths.values())).stem
+    data.name = f"own-{stem}" if normal_name(stem) in specs else stem
     described = [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()]
-    data.source_files = {
-        "reader": reader,
-        **{name: None if path is None else str(path) for name, path in paths.items()},
-        **columns,
-        "features": None if features is None else described,
-        "undirected": undirected,
-    }
+    data.source_files = {**options, **{name: str(paths[name]) if name in paths else None for name in files}}
+    data.source_files |= {"features": None if features is None else described, "undirected": undirected}

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from gumbel_mpnn.data.check import set_edges
 from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, deal, mask_of, random_masks, set_masks, shares
@@ -33,19 +34,14 @@ def demo_graph(seed: int = 0) -> Data:
     x = rng.normal(size=(_NUM_NODES, _NUM_FEATURES)) + _CLASS_DISTANCE * directions.T[y]
 
     core = _pairs(rng, CORE_DEGREE, _CORE_HOMOPHILY)
-    edges = np.concatenate([core, _pairs(rng, NOISE_DEGREE, homophily=0.0)])
-    edges.sort(axis=1)
-    edges, first = np.unique(edges, axis=0, return_index=True)
-    proper = edges[:, 0] != edges[:, 1]
-    edges, is_core = edges[proper], first[proper] < len(core)
-
-    both = np.concatenate([edges, edges[:, ::-1]])
-    order = np.lexsort((both[:, 1], both[:, 0]))
+    edges = torch.from_numpy(np.concatenate([core, _pairs(rng, NOISE_DEGREE, homophily=0.0)]).T.copy())
+    is_core = (torch.arange(edges.shape[1]) < len(core)).long()
+    edge_index, is_core = to_undirected(*remove_self_loops(edges, is_core), num_nodes=_NUM_NODES, reduce="max")
     data = Data(
         x=torch.from_numpy(x.astype(np.float32)),
-        edge_index=torch.from_numpy(both[order].T.copy()),
+        edge_index=edge_index,
         y=torch.from_numpy(y),
-        edge_is_core=torch.from_numpy(np.tile(is_core, 2)[order]),
+        edge_is_core=is_core.bool(),
         name="demo",
         metric="accuracy",
         protocol="per-class-20-30",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.data import locate, specs
+from gumbel_mpnn.data import missing_files, specs
 from gumbel_mpnn.data.columns import FeatureColumn
 from gumbel_mpnn.data.networks import from_graphml
 from gumbel_mpnn.data.npz import from_npz
@@ -321,7 +321,7 @@ def _training_data(
                 return each
         raise DataError(f"the runs in {path} were trained on other data than those given")
     # The sizes of a generated task share the name that runs record.
-    names = [key for key, spec in specs.items() if spec.name == settings.dataset and locate(spec, root).complete]
+    names = [key for key, spec in specs.items() if spec.name == settings.dataset and not missing_files(spec, root)]
     for name in names:
         found = read_data(name, settings.data, root)
         if data_hash(found) == record.data_hash:

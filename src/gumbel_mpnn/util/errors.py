@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from operator import index
 from typing import Any
@@ -56,6 +57,17 @@ def reason(error: Exception) -> str:
     """First line of an error message of another package, or the name of its type if it is empty."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(": ") if lines else type(error).__name__
+
+
+@contextmanager
+def as_data_error(wrong: str, advice: str = "") -> Iterator[None]:
+    """Raise a `DataError` with this sentence for the many kinds of errors by which other packages refuse a file."""
+    try:
+        yield
+    except (MemoryError, UserError):
+        raise
+    except Exception as error:
+        raise DataError(f"{wrong} ({reason(error)}){advice}") from error
 
 
 def unopened(what: str, error: OSError) -> DataError:

@@ -7,7 +7,7 @@ import torch
 from graph_files import tiny_arrays, tiny_spec, write_npz, write_ogb, write_planetoid
 
 import gumbel_mpnn as gm
-from gumbel_mpnn.data import File, check, demo_graph, get_spec, load, locate, specs
+from gumbel_mpnn.data import File, check, demo_graph, get_spec, load, missing_files, specs
 from gumbel_mpnn.util.errors import DataError, MissingDataError, UnknownNameError, UserError
 
 PLANETOID = ("cora", "citeseer", "pubmed")
@@ -63,7 +63,7 @@ class TestTable:
         ],
     )
     def test_default_protocols(self, name, protocol):
-        assert get_spec(name).protocol(None) == protocol
+        assert get_spec(name).protocols[0] == protocol
 
     def test_every_data_set_takes_the_random_protocols(self):
         random = {"per-class-20-30", "random-48-32-20", "random-60-20-20"}
@@ -167,14 +167,14 @@ class TestFiles:
     def test_the_features_may_be_missing_when_they_are_not_asked_for(self, tmp_path, register):
         register(files_without_features=(File("incomplete/tiny.npz"),))
         write_npz(tmp_path / "incomplete/tiny.npz", node_features=None)
-        presence = locate(get_spec("tiny"), tmp_path)
-        assert ([file.path for file in presence.missing], presence.without_features) == (["tiny/tiny.npz"], True)
+        assert missing_files(specs["tiny"], tmp_path) == [File("tiny/tiny.npz")]
+        assert missing_files(specs["tiny"], tmp_path, features=False) == []
         data = load("tiny", root=tmp_path, features=False)
         assert (data.x, data.num_nodes) == (None, 6)
         with pytest.raises(MissingDataError, match=r"lacks tiny/tiny\.npz"):
             load("tiny", root=tmp_path)
         write_npz(tmp_path / "tiny/tiny.npz")
-        assert locate(get_spec("tiny"), tmp_path).complete
+        assert missing_files(specs["tiny"], tmp_path) == []
 
 
 def test_planetoid_files_and_their_splits(tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_the_raw_folder_of_ogb(tmp_path, monkeypatch):
 
 class TestGenerated:
     def test_which_they_are(self):
-        ours = {name for name, spec in specs.items() if spec.is_generated and "match" not in name}
+        ours = {name for name, spec in specs.items() if not spec.files and "match" not in name}
         assert ours == set(GENERATED)
         tasks = {"demo", "leaf-count", "bottleneck", "wine", "breast-cancer", "digits"}
         assert {specs[name].name for name in GENERATED} == tasks  # sizes of a task share its name
@@ -226,7 +226,7 @@ class TestGenerated:
         assert data.train_mask.shape == (spec.num_nodes, 10)
         assert spec.has_directions == (data.is_directed() and spec.num_edges > 0)
         assert (data.name, data.protocol) == (spec.name, spec.protocols[0])
-        assert locate(spec).complete
+        assert missing_files(spec) == []
 
     def test_the_default_splits_are_those_of_the_generator(self):
         made = demo_graph()
