@@ -81,13 +81,9 @@ def train(
     family, overrides = None if preset == "none" else preset, overrides or []
     common.check_output("--predictions", predictions, common.TABLES, inputs=[*own.files, Path(preset)], force=force)
     if epochs_from is not None:
-        if not final or splits is not None or preset != "tuned":
-            raise UserError("--epochs-from takes --final and all settings: leave out --splits and --preset")
+        if not final or splits is not None or preset != "tuned" or model is not None:
+            raise UserError("--epochs-from takes --final and all settings: leave out --model, --splits and --preset")
         like = common.finished_run(epochs_from, runs)
-        if model not in (None, like.settings.model):
-            raise UserError(
-                f"the runs in {like.folder.path} are of model {like.settings.model!r}, not {model!r}: leave out --model"
-            )
         undirected = like.settings.data.undirected
         data = own.to_train_on(dataset, undirected)
         spec: fit.AnySpec = fit.final_spec(data, like.records, seeds=seeds, overrides=overrides, root=data_root)

@@ -259,13 +259,12 @@ def _draw_neighborhood(ax: Axes, nodes: pd.DataFrame, edges: pd.DataFrame, middl
         lines = ax.plot(x, y, zorder=1, **EDGES[str(kind)])
         lines[0].set_label(f"{kind} edge")
     for label, of_class in nodes.groupby("label"):
-        look: dict[str, Any] = {"c": "#bbbbbb", "marker": "o", "label": "no label", "linewidths": 1.5, "zorder": 2}
+        color, marker, name = "#bbbbbb", "o", "no label"
         if label >= 0:
-            look |= {"c": CLASS_COLORS[label % len(CLASS_COLORS)], "marker": MARKERS[label % len(MARKERS)]}
-            look["label"] = f"class {_as_label(classes[label])}"
-        chosen = of_class.index == middle
-        look |= {"s": np.where(chosen, 110, 60), "edgecolors": np.where(chosen, "black", "white")}
-        ax.scatter(of_class["x"], of_class["y"], **look)
+            color, marker = CLASS_COLORS[label % len(CLASS_COLORS)], MARKERS[label % len(MARKERS)]
+            name = f"class {_as_label(classes[label])}"
+        ax.scatter(of_class["x"], of_class["y"], 60, c=color, marker=marker, edgecolors="w", label=name, zorder=2)
+    ax.scatter(nodes["x"][middle], nodes["y"][middle], 200, facecolors="none", edgecolors="black", zorder=2)
     halo = [withStroke(linewidth=2, foreground="white")]
     about: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 6.5, "path_effects": halo}
     for node in nodes.itertuples() if len(nodes) <= MOST_NAMES else ():

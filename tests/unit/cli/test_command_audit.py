@@ -45,15 +45,6 @@ class TestAudit:
         assert sum(row["kind"] == "edge" for row in rows) == 40
         assert result.stderr.endswith(f"40 edges and {len(rows) - 40} missing pairs are in out/audit.csv\n")
 
-    def test_files_that_have_moved(self, command, trained, own, here):
-        for name in ("nodes.csv", "edges.csv"):
-            (own / name).rename(here / name)
-        told = command("audit", trained)
-        assert told.exit_code == 2
-        assert "cannot be read again: there is no file" in told.stderr
-        again = command("audit", trained, "--nodes", "nodes.csv", "--edges", "edges.csv", "--label", "kind")
-        assert again.exit_code == 0, again.stderr
-
 
 def content_of(path):
     found = re.search(r'id="content">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)

@@ -53,17 +53,15 @@ class TestList:
     @pytest.mark.parametrize(
         ("condition", "count"),
         [
-            ("model == 'mlp'", 1),
-            ("experiment == 'train' and dataset == 'tiny'", 2),
-            ("`train.lr` == 0.05", 1),
+            ("experiment == 'train' and model == 'gcn'", 1),
+            ("`train.lr` == 0.05 or test > 1", 1),
             ("n >= 2 and test <= 1", 3),
-            ("test > 1", 0),
         ],
     )
     def test_conditions(self, listed, trained, condition, count):
         assert len(listed("--where", condition)) == count
 
-    @pytest.mark.parametrize("condition", ["tset > 0.5", "model = 'gcn'", "val >", "__import__('os')"])
+    @pytest.mark.parametrize("condition", ["tset > 0.5", "val >", "__import__('os')"])
     def test_conditions_that_cannot_be_read(self, command, trained, condition):
         result = command("runs", "--where", condition)
         assert (result.exit_code, result.stdout) == (2, "")
@@ -125,12 +123,6 @@ class TestCompare:
         other = train("tiny", "--splits", "1", "--seeds", "2", "--set", "train.patience=7", *GCN)
         told = command("runs", "compare", trained.gcn, other).stderr
         assert told == "left out, without a counterpart: 1 run of A, 1 of B\n"
-
-    def test_seeds_of_one_split(self, command, train):
-        seeds = ("--splits", "1", "--seeds", "6", "--set", "train.epochs=2", "--device", "cpu")
-        folders = [train("tiny", "--model", model, *seeds) for model in ("gcn", "mlp")]
-        result = command("runs", "compare", *folders)
-        assert re.search(r" seeds +(better|same|worse) \(one split\)$", result.stdout, re.M)
 
     def test_different_data_and_metrics(self, refused, train, trained, csv):
         own = train(*csv, *GCN)

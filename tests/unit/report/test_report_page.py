@@ -151,7 +151,7 @@ def test_a_part_whose_files_are_gone_says_so_and_the_others_stay(tmp_path):
     assert len(alone["runs"][0]["curves"]["curves"]) == 3
 
 
-@pytest.mark.parametrize("model", ["gcn", "mlp", "sdrf"])
+@pytest.mark.parametrize("model", ["gcn", "sdrf"])
 def test_models_without_probabilities(model, tmp_path):
     (part,) = page_content([quick(model=model, runs=tmp_path)])["runs"]
     assert not part["explorer"]["learned"]

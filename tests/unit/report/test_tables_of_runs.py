@@ -118,23 +118,6 @@ def runs(tmp_path_factory):
     return made
 
 
-def test_a_row_for_each_setting_in_shares_of_one(runs):
-    rows = json.loads(run_table(runs).render("json"))
-    assert [row["model"] for row in rows] == ["mlp", "gcn"]
-    assert rows[0] == {
-        "dataset": "toy",
-        "model": "mlp",
-        "metric": "accuracy",
-        "n": 2,
-        "test": pytest.approx(0.6),
-        "std": pytest.approx(0.02**0.5),
-        "stderr": pytest.approx(0.1),
-        "val": pytest.approx(0.6),
-        "seconds": 8.0,
-        "unit": "share",
-    }
-
-
 def test_the_text_people_read(runs):
     assert run_table(runs[:1]).render("text").splitlines() == [
         "data set  model  metric    runs  test %    std  std error  val %  seconds",

@@ -21,7 +21,7 @@ from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
 from gumbel_mpnn.measures.structure import class_count
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.report.graphs import class_names, degree_histograms, pairs_of
-from gumbel_mpnn.report.page.explorer import AUDITED, Explored, check_nodes, explorer_of
+from gumbel_mpnn.report.page.explorer import AUDITED, Explored, explorer_of
 from gumbel_mpnn.report.style import MODEL_NAMES
 from gumbel_mpnn.runs.audit import Audit
 from gumbel_mpnn.runs.choice import read_choices
@@ -41,7 +41,6 @@ Records = Sequence[Record]
 
 def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, Any]:
     """Content of the page of runs; a part that cannot be made has the reason in place of its values."""
-    check_nodes(runs, around)
     parts, by_data = list[dict[str, Any]](), dict[str, list[tuple[dict[str, Any], Explored]]]()
     for run, name in zip(runs, _names(runs), strict=True):
         pairs, audit = _attempt(pairs_of, run), _attempt(Run.audit, run)
@@ -55,6 +54,9 @@ def page_content(runs: Sequence[Run], around: Sequence[str] = ()) -> dict[str, A
         for (part, _), shown in zip(same, of_runs, strict=True):
             part["explorer"] = {"graph": len(graphs), **shown}
         graphs.append(graph)
+    unknown = [name for name in around if graphs and not any(name in graph["ids"] for graph in graphs)]
+    if unknown:
+        raise UserError(f"there is no node {unknown[0]!r} in the data of these runs: give the id of a node")
     data = list(dict.fromkeys(run.settings.dataset for run in runs))
     return {"title": f"Rewiring report: {', '.join(data)}", "version": __version__, "runs": parts, "graphs": graphs}
 

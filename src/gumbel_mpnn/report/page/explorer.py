@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -32,17 +31,6 @@ AUDITED = 40
 Indices = NDArray[np.int64]
 Explored = tuple[Run, pd.DataFrame, Audit | None]
 """A run, the pairs that it knows, and its audit, if it could be made."""
-
-
-def check_nodes(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Raise a `UserError` if none of the runs has a node of one of these names; runs without data are left out."""
-    known = set[str]()
-    for run in runs if names else ():
-        with suppress(UserError):
-            known.update(node_ids(run.data))
-    unknown = [name for name in names if known and name not in known]
-    if unknown:
-        raise UserError(f"there is no node {unknown[0]!r} in the data of these runs: give the id of a node")
 
 
 def explorer_of(runs: Sequence[Explored], around: Sequence[str] = ()) -> tuple[dict[str, Any], list[dict[str, Any]]]:
