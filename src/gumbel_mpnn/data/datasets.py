@@ -145,7 +145,14 @@ def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: b
     paths = obtain(spec.name, files, root)
     of_splits = [path for path, file in zip(paths, files, strict=True) if file in spec.split_files]
     data = spec.read([path for path in paths if path not in of_splits])
-    _check_counts(spec, data, features)
+    num_edges, num_classes = len(undirected_keys(data.edge_index, len(data.y))), len(data.y[data.y >= 0].unique())
+    found = len(data.y), num_edges, data.num_features if features else spec.num_features, num_classes
+    expected = spec.num_nodes, spec.num_edges, spec.num_features, spec.num_classes
+    if found != expected:
+        raise DataError(
+            f"the files of data set {spec.name!r} have {', '.join(map(str, found))} nodes, edges, features and classes"
+            f" instead of {', '.join(map(str, expected))}: replace them by the published files"
+        )
     if of_splits:
         set_masks(data, read_geom_gcn_splits(of_splits))
     if protocol not in PROTOCOLS and len(data.get("train_mask", ())) != len(data.y):
@@ -154,19 +161,6 @@ def _read(spec: DatasetSpec, protocol: str, root: str | Path | None, features: b
         )
     set_edges(data, undirected=not directed)
     return data
-
-
-def _check_counts(spec: DatasetSpec, data: Data, features: bool) -> None:
-    num_nodes = len(data.y)
-    num_edges, num_classes = len(undirected_keys(data.edge_index, num_nodes)), len(data.y[data.y >= 0].unique())
-    num_features = data.num_features if features else spec.num_features
-    found = num_nodes, num_edges, num_features, num_classes
-    expected = spec.num_nodes, spec.num_edges, spec.num_features, spec.num_classes
-    if found != expected:
-        raise DataError(
-            f"the files of data set {spec.name!r} have {', '.join(map(str, found))} nodes, edges, features and classes"
-            f" instead of {', '.join(map(str, expected))}: replace them by the published files"
-        )
 
 
 def _table(name: str) -> Data:

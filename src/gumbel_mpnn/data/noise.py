@@ -42,24 +42,20 @@ def add_noise_edges(data: Data, count: int, seed: int = 0, nodes: Tensor | Seque
         and 0 for all other edge attributes.
     """
     check_at_least(0, count=count, seed=seed)
-    near, far = _draw(data, _disturbed(data, nodes), count, seed)
-    arcs = np.stack([far, near])
-    if is_undirected(data.edge_index, num_nodes=len(data.y)):
-        arcs = np.stack([arcs, arcs[::-1]], axis=-1).reshape(2, -1)
-    return with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
-
-
-def _disturbed(data: Data, nodes: Tensor | Sequence[int] | None) -> BoolArray:
     if nodes is None:
         if data.get("test_mask") is None:
             raise DataError("the graph has no test_mask: give the nodes that get noise edges")
         nodes = by_split(data.test_mask)[:, 0]
     chosen = torch.as_tensor(nodes).cpu().numpy()
-    return chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
+    disturbed = chosen if chosen.dtype == bool else mask_of(chosen.astype(np.int64), len(data.y), "nodes")
+    arcs = _draw(data, disturbed, count, seed)
+    if is_undirected(data.edge_index, num_nodes=len(data.y)):
+        arcs = np.stack([arcs, arcs[::-1]], axis=-1).reshape(2, -1)
+    return with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
 
 
-def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Return the first `count` new pairs of a random sequence, as disturbed nodes [count] and far ends [count]."""
+def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> IntArray:
+    """Return the first `count` new pairs of a random sequence, far ends and disturbed nodes, [2, count]."""
     y = data.y.cpu().numpy()
     existing = undirected_keys(data.edge_index.cpu(), len(y)).numpy()
     free = _count_free(existing, disturbed, y >= 0)
@@ -67,7 +63,7 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         raise DataError(
             f"there is no room for {count} noise edges: only {free} pairs of a chosen and a labelled node have no edge"
         )
-    order = order_by_content(data)
+    order = _order_by_content(data)
     nodes = order[disturbed[order]]
     by_class = order[np.argsort(y[order], kind="stable")][(y < 0).sum() :]
     _, first, size = np.unique(y[by_class], return_index=True, return_counts=True)
@@ -78,19 +74,19 @@ def _draw(data: Data, disturbed: BoolArray, count: int, seed: int) -> tuple[IntA
         near = nodes[(uniform[:, 0] * len(nodes)).astype(np.int64)]
         group = (uniform[:, 1] * len(size)).astype(np.int64)
         far = by_class[first[group] + (uniform[:, 2] * size[group]).astype(np.int64)]
-        keys = pair_key(ordered(torch.from_numpy(np.stack([near, far]))), len(y)).numpy()
+        arcs = np.stack([far, near])
+        keys = pair_key(ordered(torch.from_numpy(arcs)), len(y)).numpy()
         new = np.flatnonzero((near != far) & ~np.isin(keys, existing))
         chosen = new[np.sort(np.unique(keys[new], return_index=True)[1])[:count]]
         if len(chosen) == count:
-            return near[chosen], far[chosen]
+            return arcs[:, chosen]
         num_draws *= 2
 
 
-def order_by_content(data: Data) -> IntArray:
+def _order_by_content(data: Data) -> IntArray:
     """The nodes in an order that does not depend on their numbers, [N]."""
-    graph, x = PairGraph.build(data.edge_index.cpu(), len(data.y)), data.get("x")
-    order: IntArray = content_order(graph, [] if x is None else [x]).numpy()
-    return order
+    features = [] if data.get("x") is None else [data.x]
+    return content_order(PairGraph.build(data.edge_index.cpu(), len(data.y)), features).numpy()
 
 
 def _count_free(existing: IntArray, disturbed: BoolArray, labelled: BoolArray) -> int:
@@ -145,16 +141,16 @@ class HostileEdges:
     def __call__(self, data: Data) -> Data:
         """Return a copy of `data` with hostile edges; `edge_is_noise`, bool [E], says which they are."""
         data = data if self.first is None else self.first(data)
-        order = order_by_content(data)
+        order = _order_by_content(data)
         targets, arcs = _attack(in_order(data, torch.from_numpy(order)), self.split)
         arcs = order[arcs]
         if is_undirected(data.edge_index, num_nodes=len(data.y)):
             arcs = np.concatenate([arcs, arcs[::-1]], axis=1)
         out = with_arcs(data, torch.from_numpy(arcs).to(data.edge_index.device))
-        left = by_split(data.val_mask).clone()
-        left[:, self.split] = False
-        left[torch.from_numpy(order[targets]), self.split] = True
-        out.val_mask = left if data.val_mask.dim() == 2 else left[:, 0]
+        out.val_mask = data.val_mask.clone()
+        left = by_split(out.val_mask)[:, self.split]
+        left[:] = False
+        left[torch.from_numpy(order[targets])] = True
         return out
 
 
@@ -213,9 +209,8 @@ def _attacker(data: Data, walk: Any, train: IntArray) -> tuple[FloatArray, Float
 def _features(data: Data) -> Any:
     """Features as a NumPy array, or as a sparse matrix if they are sparse and large."""
     x: Tensor = dense_if_small(data.x).detach().cpu().float()
-    if x.layout is torch.strided:
-        return x.numpy()
-    return csr_array((x.values().numpy(), tuple(x.indices().numpy())), shape=tuple(x.shape))
+    strided = x.layout is torch.strided
+    return x.numpy() if strided else csr_array((x.values().numpy(), tuple(x.indices().numpy())), shape=tuple(x.shape))
 
 
 def _hostile(

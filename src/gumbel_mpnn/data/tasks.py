@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from gumbel_mpnn.data.check import set_edges
-from gumbel_mpnn.data.splits import BoolArray, IntArray, Masks, deal, mask_of, random_masks, set_masks, shares
+from gumbel_mpnn.data.splits import IntArray, Masks, deal, mask_of, random_masks, set_masks, shares
 from gumbel_mpnn.util.errors import UserError, check_at_least
 
 _NUM_NODES = 1000
@@ -199,7 +199,12 @@ def balanced(counts: IntArray, max_trees: int | None = None) -> tuple[IntArray, 
 
 def trees(bits: IntArray, labels: IntArray) -> Data:
     """Build the union of trees with leaf `bits` [T, L] and root `labels` [T]; edges point from child to parent."""
-    parent, is_leaf = full_tree(bits.shape[1])
+    # The parent of each node, -1 for the root, and whether it is a leaf; nodes are numbered depth first.
+    parent, is_leaf = np.array([-1]), np.array([True])
+    while is_leaf.sum() < bits.shape[1]:
+        right = np.where(parent < 0, 0, parent + 1 + len(parent))
+        parent = np.concatenate([[-1], parent + 1, right])
+        is_leaf = np.concatenate([[False], is_leaf, is_leaf])
     shape = len(bits), len(parent)
     x = np.zeros((*shape, len(parent) + 2), dtype=np.float32)
     x[:, :, :-2] = np.eye(len(parent), dtype=np.float32)
@@ -214,13 +219,3 @@ def trees(bits: IntArray, labels: IntArray) -> Data:
         y=torch.from_numpy(y.reshape(-1)),
         batch=torch.arange(len(x)).repeat_interleave(len(parent)),
     )
-
-
-def full_tree(num_leaves: int) -> tuple[IntArray, BoolArray]:
-    """Return the parent of each node (-1 for the root) and whether it is a leaf; nodes are numbered depth first."""
-    parent, is_leaf = np.array([-1]), np.array([True])
-    while is_leaf.sum() < num_leaves:
-        right = np.where(parent < 0, 0, parent + 1 + len(parent))
-        parent = np.concatenate([[-1], parent + 1, right])
-        is_leaf = np.concatenate([[False], is_leaf, is_leaf])
-    return parent, is_leaf

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph, content_order
 from gumbel_mpnn.measures.pair_facts import common_neighbors
-from gumbel_mpnn.measures.structure import Sparse, node_count, undirected_edges
+from gumbel_mpnn.measures.structure import Sparse, num_nodes, undirected_edges
 from gumbel_mpnn.util.errors import check_at_least
 
 DENSE_NODES = 300
@@ -36,7 +36,7 @@ def community_positions(data: Data, dimensions: int) -> Tensor:
         dimensions: Number of eigenvectors; columns for which there is none are 0.
     """
     check_at_least(1, dimensions=dimensions)
-    count, device = node_count(data), data.edge_index.device
+    count, device = num_nodes(data), data.edge_index.device
     order = content_order(PairGraph.of(data, candidates=False)).cpu()
     place = torch.empty_like(order)
     place[order] = torch.arange(count)
@@ -48,14 +48,14 @@ def community_positions(data: Data, dimensions: int) -> Tensor:
     return out[place].to(device)
 
 
-def _overlaps(edges: Tensor, num_nodes: int) -> Sparse:
+def _overlaps(edges: Tensor, count: int) -> Sparse:
     """Symmetric matrix of the weights of the edges [2, E], each given once."""
     from scipy.sparse import coo_array
 
-    degree = torch.bincount(edges.flatten(), minlength=num_nodes).double() + 1
-    weight = (common_neighbors(edges, num_nodes, edges) + 2) / degree[edges].prod(0).sqrt()
+    degree = torch.bincount(edges.flatten(), minlength=count).double() + 1
+    weight = (common_neighbors(edges, count, edges) + 2) / degree[edges].prod(0).sqrt()
     row, col = torch.cat([edges, edges.flip(0)], dim=1).numpy()
-    return coo_array((weight.repeat(2).numpy(), (row, col)), shape=(num_nodes, num_nodes)).tocsr()
+    return coo_array((weight.repeat(2).numpy(), (row, col)), shape=(count, count)).tocsr()
 
 
 def _leading(weights: Sparse, k: int) -> Matrix:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.measures.neighborhoods import neighbor_label_counts
-from gumbel_mpnn.measures.structure import Convention, class_count, labels_of, node_count, undirected_edges
+from gumbel_mpnn.measures.structure import Convention, class_count, labels_of, num_nodes, undirected_edges
 from gumbel_mpnn.util.errors import DataError
 from gumbel_mpnn.util.files import none_if_nan
 
@@ -82,8 +82,8 @@ def training_pairs(data: Data, train_mask: Tensor) -> dict[str, PairValues]:
         data: A graph with labels `y` [N], which are -1 for unlabelled nodes.
         train_mask: Training nodes, [N].
     """
-    if train_mask.shape != (node_count(data),):
-        raise DataError(f"the training mask must have the shape [{node_count(data)}], not {list(train_mask.shape)}")
+    if train_mask.shape != (num_nodes(data),):
+        raise DataError(f"the training mask must have the shape [{num_nodes(data)}], not {list(train_mask.shape)}")
     y, edges = labels_of(data), undirected_edges(data)
     edges = edges[:, (y[edges] >= 0).all(0)]
     ends = train_mask.cpu()[edges].sum(0)

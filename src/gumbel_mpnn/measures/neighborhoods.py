@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gumbel_mpnn.measures.structure import class_count, directed_edges, labels_of, node_count, undirected_edges
+from gumbel_mpnn.measures.structure import class_count, directed_edges, labels_of, num_nodes, undirected_edges
 
 
 def neighborhood_distributions(data: Data, own_label: bool = True, directed: bool = False) -> Tensor:
@@ -21,21 +21,20 @@ def neighborhood_distributions(data: Data, own_label: bool = True, directed: boo
         directed: Whether only edges to a node make neighbors of it, those from which it receives messages. By default
             the graph is treated as undirected.
     """
-    y, num_nodes = labels_of(data), node_count(data)
-    edges = directed_edges(data) if directed else undirected_edges(data)
-    counts = neighbor_label_counts(edges, y, num_nodes, directed).double()
+    y, edges = labels_of(data), directed_edges(data) if directed else undirected_edges(data)
+    counts = neighbor_label_counts(edges, y, num_nodes(data), directed).double()
     if own_label:
         labelled = (y >= 0).nonzero().squeeze(1)
         counts[labelled, y[labelled]] += 1
     return counts / counts.sum(1, keepdim=True).clamp(min=1)
 
 
-def neighbor_label_counts(edges: Tensor, y: Tensor, num_nodes: int, directed: bool = False) -> Tensor:
-    """Number of neighbors in each class for every node of a graph with `edges` [2, E], int64 [N, C]."""
+def neighbor_label_counts(edges: Tensor, y: Tensor, count: int, directed: bool = False) -> Tensor:
+    """Number of neighbors in each class for each of `count` nodes of a graph with `edges` [2, E], int64 [N, C]."""
     neighbor, node = edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
     num_classes, known = class_count(y), y[neighbor] >= 0
     key = node[known] * num_classes + y[neighbor[known]]
-    return torch.bincount(key, minlength=num_nodes * num_classes).view(num_nodes, num_classes)
+    return torch.bincount(key, minlength=count * num_classes).view(count, num_classes)
 
 
 def std_per_class(data: Data, own_label: bool = True, directed: bool = False) -> float:

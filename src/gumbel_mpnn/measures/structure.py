@@ -46,20 +46,18 @@ def undirected_edges(data: Data, convention: Convention = "coalesced") -> Tensor
     """
     if convention not in CONVENTIONS:
         raise unknown_name("edge convention", convention, CONVENTIONS)
-    edge_index, num_nodes = _edge_index(data), node_count(data)
-    if convention == "as_listed":
-        return edge_index
-    return pairs_of(undirected_keys(edge_index, num_nodes), num_nodes)
+    edge_index, count = _edge_index(data), num_nodes(data)
+    return edge_index if convention == "as_listed" else pairs_of(undirected_keys(edge_index, count), count)
 
 
 def directed_edges(data: Data) -> Tensor:
     """Edges of a graph with their directions, int64 [2, E]: every ordered pair of distinct nodes once, sorted."""
-    edge_index, num_nodes = _edge_index(data), node_count(data)
-    return pairs_of(pair_key(edge_index[:, edge_index[0] != edge_index[1]], num_nodes).unique(), num_nodes)
+    edge_index, count = _edge_index(data), num_nodes(data)
+    return pairs_of(pair_key(edge_index[:, edge_index[0] != edge_index[1]], count).unique(), count)
 
 
-def node_count(data: Data) -> int:
-    """Number of nodes N ≥ 1: `num_nodes`, else the rows of `x` or `y`, else inferred from the edges."""
+def num_nodes(data: Data) -> int:
+    """Number of nodes N ≥ 1, labelled or not: `num_nodes`, or the rows of `x` or `y`, or inferred from the edges."""
     y = tensor_of(data, "y")
     said = "num_nodes" in data or data.get("x") is not None
     count = data.num_nodes if said or y is None or y.dim() == 0 else len(y)
@@ -73,8 +71,8 @@ def labels_of(data: Data) -> Tensor:
     y = tensor_of(data, "y")
     if y is None:
         raise DataError("the graph has no labels y: set one integer per node, -1 if unknown")
-    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.shape != (node_count(data),):
-        raise DataError(f"the labels y must be integers of shape [{node_count(data)}], not {y.dtype} {list(y.shape)}")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool or y.shape != (num_nodes(data),):
+        raise DataError(f"the labels y must be integers of shape [{num_nodes(data)}], not {y.dtype} {list(y.shape)}")
     labels: Tensor = y.detach().cpu().long()
     return labels
 
@@ -90,14 +88,9 @@ def class_count(y: Tensor) -> int:
 def _edge_index(data: Data) -> Tensor:
     # A plain tensor, because PyG's EdgeIndex validates itself after every operation.
     edge_index = edge_index_of(data)
-    check_edges(edge_index, num_nodes=node_count(data))
+    check_edges(edge_index, num_nodes=num_nodes(data))
     ends = edge_index.as_subclass(Tensor).detach().cpu().long()
     return ends
-
-
-def num_nodes(data: Data) -> int:
-    """Number of nodes, including unlabelled ones."""
-    return node_count(data)
 
 
 def num_edges(data: Data, convention: Convention = "coalesced") -> int:
@@ -110,22 +103,7 @@ def node_degrees(data: Data, convention: Convention = "coalesced") -> Tensor:
 
     With `as_listed`, the number of listed edges at every node, where a self-loop counts twice.
     """
-    return undirected_edges(data, convention).flatten().bincount(minlength=node_count(data))
-
-
-def degree_min(data: Data, convention: Convention = "coalesced") -> int:
-    """The smallest degree."""
-    return int(node_degrees(data, convention).min())
-
-
-def degree_mean(data: Data, convention: Convention = "coalesced") -> float:
-    """The mean degree."""
-    return float(node_degrees(data, convention).double().mean())
-
-
-def degree_max(data: Data, convention: Convention = "coalesced") -> int:
-    """The largest degree."""
-    return int(node_degrees(data, convention).max())
+    return undirected_edges(data, convention).flatten().bincount(minlength=num_nodes(data))
 
 
 def num_components(data: Data) -> int:
@@ -141,7 +119,7 @@ def largest_component(data: Data) -> Data:
     component = torch.from_numpy(_components(_adjacency(data)))
     nodes = component == component.bincount().argmax()
     bare = without_candidates(data)
-    bare.num_nodes = node_count(data)  # without features, PyG would infer it from the edges
+    bare.num_nodes = num_nodes(data)  # without features, PyG would infer it from the edges
     bare.edge_index = data.edge_index.long()
     part: Data = bare.subgraph(nodes.to(data.edge_index.device))
     return part
@@ -155,7 +133,7 @@ def spectral_gap(data: Data) -> float:
     from scipy.sparse import csc_array, diags_array, eye_array
     from scipy.sparse.linalg import ArpackNoConvergence, splu
 
-    count = node_count(data)
+    count = num_nodes(data)
     if count == 1:
         return float("nan")
     adjacency = _adjacency(data)
@@ -203,7 +181,7 @@ def _adjacency(data: Data) -> Sparse:
 
     low, high = undirected_edges(data).numpy()
     row, col = np.concatenate([low, high]), np.concatenate([high, low])
-    return coo_array((np.ones(len(row)), (row, col)), shape=(node_count(data), node_count(data))).tocsr()
+    return coo_array((np.ones(len(row)), (row, col)), shape=(num_nodes(data), num_nodes(data))).tocsr()
 
 
 def _components(adjacency: Sparse) -> NDArray[np.int64]:

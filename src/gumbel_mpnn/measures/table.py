@@ -10,16 +10,7 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.measures.homophily import adjusted_homophily, edge_homophily, label_informativeness
 from gumbel_mpnn.measures.neighborhoods import std_per_class
-from gumbel_mpnn.measures.structure import (
-    Convention,
-    degree_max,
-    degree_mean,
-    degree_min,
-    num_components,
-    num_edges,
-    num_nodes,
-    spectral_gap,
-)
+from gumbel_mpnn.measures.structure import Convention, node_degrees, num_components, num_edges, num_nodes, spectral_gap
 from gumbel_mpnn.util.errors import DataWarning, unknown_name
 from gumbel_mpnn.util.files import none_if_nan
 
@@ -33,8 +24,6 @@ class Measure:
     needs_labels: bool = False
     by_convention: bool = False
     """Whether the function takes an edge convention as its second argument."""
-    each_edge_once: bool = False
-    """Whether it counts every edge once under every convention."""
     slow: bool = False
     """Whether it takes minutes on more than `MANY_EDGES` edges, where it is computed only if asked for by name."""
 
@@ -47,14 +36,16 @@ MEASURES: dict[str, Measure] = {
     "label_informativeness": Measure(
         label_informativeness, "label informativeness", needs_labels=True, by_convention=True
     ),
-    "std_per_class": Measure(std_per_class, "std per class", needs_labels=True, each_edge_once=True),
+    "std_per_class": Measure(std_per_class, "std per class", needs_labels=True),
     "num_nodes": Measure(num_nodes, "nodes"),
     "num_edges": Measure(num_edges, "edges", by_convention=True),
-    "degree_min": Measure(degree_min, "min degree", by_convention=True),
-    "degree_mean": Measure(degree_mean, "mean degree", by_convention=True),
-    "degree_max": Measure(degree_max, "max degree", by_convention=True),
+    "degree_min": Measure(lambda *graph: int(node_degrees(*graph).min()), "min degree", by_convention=True),
+    "degree_mean": Measure(
+        lambda *graph: node_degrees(*graph).double().mean().item(), "mean degree", by_convention=True
+    ),
+    "degree_max": Measure(lambda *graph: int(node_degrees(*graph).max()), "max degree", by_convention=True),
     "num_components": Measure(num_components, "components"),
-    "spectral_gap": Measure(spectral_gap, "spectral gap", each_edge_once=True, slow=True),
+    "spectral_gap": Measure(spectral_gap, "spectral gap", slow=True),
 }
 
 

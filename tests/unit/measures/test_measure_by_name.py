@@ -29,19 +29,13 @@ def test_the_names():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_the_function_of_its_name(name):
-    data = small_data()
-    function = getattr(measures, name)
-    assert measures.MEASURES[name].function is function
-    assert measures.measure(data, [name]) == {name: function(data)}
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_convention_reaches_those_that_take_one(name):
     data = small_data()  # lists some edges twice and some both ways
     data.edge_index = torch.cat([data.edge_index, torch.arange(24).expand(2, 24)], dim=1)  # no node has none as listed
-    function, takes_one = getattr(measures, name), measures.MEASURES[name].by_convention
+    function, takes_one = measures.MEASURES[name].function, measures.MEASURES[name].by_convention
+    assert name.startswith("degree_") or function is getattr(measures, name)
     expected = function(data, "as_listed") if takes_one else function(data)
+    assert measures.measure(data, [name]) == {name: function(data)}
     assert measures.measure(data, [name], convention="as_listed") == {name: expected}
     assert (expected != function(data)) == takes_one
 
@@ -61,13 +55,8 @@ def test_none_where_a_measure_is_not_defined():
 def test_one_name_by_itself():
     data = small_data()
     assert measures.measure(data, "edge_homophily") == measures.measure(data, ["edge_homophily"])
-    with pytest.raises(UserError, match="no measure called 'edge_homophilly'"):
+    with pytest.raises(UserError, match="no measure called 'edge_homophilly': did you mean 'edge_homophily'"):
         measures.measure(data, "edge_homophilly")
-
-
-def test_an_unknown_name():
-    with pytest.raises(UserError, match="did you mean 'degree_mean'"):
-        measures.measure(small_data(), ["degree_average"])
 
 
 def test_slow_measures_are_left_out_with_a_warning(monkeypatch):

@@ -10,10 +10,8 @@ from torch_geometric.data import Data
 
 from gumbel_mpnn.data import check
 from gumbel_mpnn.measures import (
-    degree_max,
-    degree_mean,
-    degree_min,
     largest_component,
+    measure,
     node_degrees,
     num_components,
     num_edges,
@@ -23,6 +21,7 @@ from gumbel_mpnn.measures import (
 )
 from helpers import both_ways, edges, small_data
 
+DEGREES = ["degree_min", "degree_mean", "degree_max"]
 # A triangle 1 2 4, an edge 0 3, and node 5 with nothing but a self-loop; some edges listed again.
 GRAPH = Data(edge_index=edges((1, 2), (2, 4), (4, 1), (1, 4), (0, 3), (0, 3), (5, 5)), num_nodes=6)
 
@@ -31,21 +30,20 @@ def test_counts():
     assert (num_nodes(GRAPH), num_edges(GRAPH), num_edges(GRAPH, "as_listed")) == (6, 4, 7)
     assert node_degrees(GRAPH).tolist() == [1, 2, 2, 1, 2, 0]
     assert node_degrees(GRAPH, "as_listed").tolist() == [2, 3, 2, 2, 3, 2]
-    assert (degree_min(GRAPH), degree_max(GRAPH), num_components(GRAPH)) == (0, 2, 3)
-    assert degree_mean(GRAPH) == pytest.approx(8 / 6)
+    assert num_components(GRAPH) == 3
+    assert list(measure(GRAPH, DEGREES).values()) == pytest.approx([0, 8 / 6, 2])
 
 
 def test_a_graph_without_edges():
     data = Data(edge_index=edges(), num_nodes=3)
-    assert (num_edges(data), degree_max(data), degree_mean(data), num_components(data)) == (0, 0, 0, 3)
+    assert (num_edges(data), num_components(data)) == (0, 3)
+    assert list(measure(data, DEGREES).values()) == [0, 0, 0]
 
 
 def test_the_same_counts_as_the_check_of_data():
     data = small_data()
-    facts = check(data)
-    assert (num_nodes(data), num_edges(data)) == (facts.num_nodes, facts.num_edges)
-    assert (degree_min(data), degree_max(data)) == (facts.degree_min, facts.degree_max)
-    assert degree_mean(data) == pytest.approx(facts.degree_mean)
+    facts = vars(check(data))
+    assert measure(data, names := ["num_nodes", "num_edges", *DEGREES]) == {name: facts[name] for name in names}
 
 
 def test_the_largest_component_where_labels_alone_tell_the_number_of_nodes():
