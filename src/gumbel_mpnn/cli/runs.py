@@ -146,10 +146,7 @@ def compare(
     if ours[0].data_hash != theirs[0].data_hash:
         raise UserError(f"{a} and {b} use different data: only runs on the same splits can be compared")
     if metric != theirs[0].metric:
-        raise UserError(
-            f"{a} has the metric {metric}, but {b} has {theirs[0].metric}: train one of them with the data.metric of"
-            " the other"
-        )
+        raise UserError(f"{a} has the metric {metric}, but {b} has {theirs[0].metric}: train both with one data.metric")
     paired = compare_runs(ours, theirs, "val" if hidden else "test")
     if len(ours) + len(theirs) > 2 * paired.n:
         alone = counted(len(ours) - paired.n, "run")

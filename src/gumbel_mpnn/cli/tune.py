@@ -140,12 +140,9 @@ def _in_words(tuning: Tuning, timeout: float | None) -> str:
     """The best trial of a model, and its budget."""
     from gumbel_mpnn.runs.study import DIVERGED, FINISHED, PRUNED, TOO_LARGE
 
-    ended = {state: tuning.count(state) for state in (PRUNED, DIVERGED, TOO_LARGE)}
-    others = ", ".join(f"{count} {state}" for state, count in ended.items() if count)
+    others = ", ".join(f"{count} {state}" for state in (PRUNED, DIVERGED, TOO_LARGE) if (count := tuning.count(state)))
     budget = f"{counted(len(tuning.trials), 'trial')} of {counted(tuning.search.runs_of_each, 'run')} each"
     budget += ("" if timeout is None else f", {timeout:g} s at most") + f" ({others})" * bool(others)
     if not tuning.count(FINISHED):
         return f"{tuning.model}: no trial is finished; budget {budget}"
-    val = tuning.best.val
-    error = "" if val.n == 1 else f" ± {100 * val.stderr:.2f}"
-    return f"{tuning.model}: best val {100 * val.mean:.2f}{error}, trial {tuning.best.number}; budget {budget}"
+    return f"{tuning.model}: best val {tuning.best.val}, trial {tuning.best.number}; budget {budget}"

@@ -128,8 +128,7 @@ class TestCompare:
         own = train(*csv, *GCN)
         refused("runs", "compare", trained.gcn, own, message="use different data")
         other = train(*csv, *GCN, "--set", "data.metric=macro_f1")
-        message = "has macro_f1: train one of them with the data.metric of the other"
-        refused("runs", "compare", own, other, message=message)
+        refused("runs", "compare", own, other, message="has macro_f1: train both with one data.metric")
 
 
 class TestExport:
@@ -168,9 +167,6 @@ class TestTrialsOfTune:
         assert (shown["test"], {run["test"] for run in shown["runs"]}) == (None, {None})
         shown = json.loads(command("runs", "show", trials[0], "--test", "--format", "json").stdout)
         assert [run["test"] for run in shown["runs"]] == [record.test for record in records_of(trials[0])]
-        for options, none in (((), True), (("--test",), False)):
-            command("runs", "export", "out.json", "--where", "experiment == 'tune'", "--force", *options)
-            assert [row["test"] is None for row in json.loads(Path("out.json").read_text())] == [none] * 4
 
     def test_their_validation_results_are_compared(self, command, trials):
         ours, theirs = map(records_of, trials)

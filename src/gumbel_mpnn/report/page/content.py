@@ -209,23 +209,19 @@ def _curves(run: Run) -> dict[str, Any]:
                 {
                     "name": f"split {record.split}, seed {record.seed}",
                     "epoch": rows["epoch"].tolist(),
-                    "val": _rounded(rows["val"]),
+                    "val": rows["val"].round(5).tolist(),
                     "chosen": [record.best_epoch, record.val],
                 }
             )
     losses = ["train_loss", "val_loss"]
     by_epoch = _thinned(history.pivot_table(index="epoch", columns=["split", "seed"], values=losses).dropna())
-    means = {name: _rounded(by_epoch[name].mean(axis=1)) for name in losses if name in by_epoch.columns}
+    means = {name: by_epoch[name].mean(axis=1).round(5).tolist() for name in losses if name in by_epoch.columns}
     return {"curves": curves, "loss_epoch": by_epoch.index.tolist(), "losses": means}
 
 
 def _thinned(rows: Any) -> Any:
     """At most `MOST_POINTS` rows, with the first and the last."""
     return rows.iloc[np.unique(np.linspace(0, max(len(rows) - 1, 0), min(len(rows), MOST_POINTS)).round().astype(int))]
-
-
-def _rounded(values: Any) -> list[float | None]:
-    return [none_if_nan(round(float(value), 5)) for value in values]
 
 
 def _confusion(run: Run) -> dict[str, Any]:
