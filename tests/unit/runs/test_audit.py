@@ -1,4 +1,4 @@
-"""`run.audit`: which edges it suspects, which it misses, and what it does not look at."""
+"""`run.audit`: which edges it suspects, which it misses; `run.measure_pairs`: when a learned graph is overfitting."""
 
 import json
 from dataclasses import replace
@@ -8,11 +8,16 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import gumbel_mpnn as gm
+from gumbel_mpnn.graph import PairGraph
+from gumbel_mpnn.runs.audit import measure_pairs
+from gumbel_mpnn.runs.store import Learned
 from gumbel_mpnn.util.errors import DataError
 from helpers import both_ways, changed, edges
 from quick_fit import TABLES, on_other_data, quick
 
 GROUP, GROUPS, WRONG = 20, 3, 5
+LONGER = {**TABLES, "train": {"lr": 0.05, "epochs": 30}}
 COLUMNS = [
     "source", "target", "evidence", "probability", "agreement", "affinity", "similarity", "common_neighbors",
     "source_class", "target_class", "source_known", "target_known",
@@ -36,40 +41,33 @@ def grouped(wrong=WRONG, seed=0):
 
 @pytest.fixture(scope="module")
 def run():
-    settings = {**TABLES, "train": {"lr": 0.05, "epochs": 30}}
-    return quick(grouped(), "gumbel-mpnn", settings=settings, splits=[0])
+    return quick(grouped(), "gumbel-mpnn", settings=LONGER, splits=[0])
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return quick(grouped(), "gcn", settings={**TABLES, "train": {"lr": 0.05, "epochs": 30}}, splits=[0])
+    return quick(grouped(), "gcn", settings=LONGER, splits=[0])
 
 
 @pytest.mark.parametrize("which", ["run", "plain"])
-def test_edges_between_groups_come_first(which, request):
-    found = request.getfixturevalue(which).audit()
+def test_edges_between_groups_come_first_and_missing_ones_are_within(which, request):
+    run = request.getfixturevalue(which)
+    found = run.audit()
     assert list(found.edges.columns) == list(found.missing.columns) == COLUMNS
     first = found.edges.head(WRONG)
     assert {(row.source // GROUP, row.target // GROUP) for row in first.itertuples()} == {(0, 1)}
     assert found.edges["evidence"].is_monotonic_increasing
     assert found.missing["evidence"].is_monotonic_decreasing
-
-
-@pytest.mark.parametrize("which", ["run", "plain"])
-def test_missing_pairs_are_within_groups_and_no_edges(which, request):
-    run = request.getfixturevalue(which)
-    missing = run.audit().missing
-    given = {tuple(sorted(pair)) for pair in run.data.edge_index.T.tolist()}
-    pairs = {tuple(sorted(pair)) for pair in zip(missing["source"], missing["target"], strict=True)}
-    assert pairs.isdisjoint(given)
-    top = missing.head(10)
+    top = found.missing.head(10)
     assert (top["source"] // GROUP == top["target"] // GROUP).all()
+    given = {tuple(sorted(pair)) for pair in run.data.edge_index.T.tolist()}
+    assert pairs_of(found.missing).isdisjoint(given)
+    assert pairs_of(found.edges) == given
+    assert len(found.edges) == len(given)
 
 
-def test_every_edge_is_there_once(run):
-    found = run.audit().edges
-    assert len(found) == run.data.num_edges // 2
-    assert len({tuple(sorted(pair)) for pair in zip(found["source"], found["target"], strict=True)}) == len(found)
+def pairs_of(table):
+    return {tuple(sorted(pair)) for pair in zip(table["source"], table["target"], strict=True)}
 
 
 def test_learned_probabilities_are_shown(run, plain):
@@ -144,3 +142,72 @@ def test_no_edges():
     run = quick(changed(grouped(), edge_index=edges()), "mlp", splits=[0])
     with pytest.raises(DataError, match="this graph has no edges, so there is nothing to audit"):
         run.audit()
+
+
+# Split 0 trains on nodes 0 to 3, split 1 on nodes 4 to 7. Even and odd nodes are of two classes.
+Y = torch.arange(8) % 2
+MASK = torch.stack([torch.arange(8) < 4, torch.arange(8) >= 4], dim=1)
+GRAPH = PairGraph.build(edges((0, 1), (0, 2), (4, 5), (4, 6), (3, 4)), 8, undirected=True)
+DATA = Data(edge_index=edges((0, 1)), y=Y, train_mask=MASK, num_nodes=8)
+
+
+def learned(*dropped):
+    """Learned graphs that lack one edge each."""
+    rows = []
+    for pair in dropped:
+        missing = (torch.tensor(pair) == GRAPH.pair_index.T).all(1)
+        rows.append(torch.where(missing, 0.1, 0.9))
+    return Learned(GRAPH, torch.stack(rows))
+
+
+def test_every_run_has_its_own_graph_and_its_own_split():
+    found = measure_pairs(learned((0, 1), (4, 5)), DATA, [0, 1])
+    inside = found.kinds["train_train"]
+    assert (inside.before["num_edges"], inside.after["num_edges"]) == (2, 1)
+    assert (inside.before["edge_homophily"], inside.after["edge_homophily"]) == (0.5, 1.0)
+    assert (inside.change.mean, inside.change.std, found.runs) == (0.5, 0.0, 2)
+    assert found.kinds["other_other"].change.mean == 0
+    assert found.kinds["train_other"].after["edge_homophily"] == 0.0
+    assert found.overfits
+    assert found.sentence() == (
+        "edge homophily changes by +0.500 among training nodes but by +0.000 among other nodes: the improvement is on"
+        " training nodes alone, that is overfitting"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dropped", "change", "std"),
+    [
+        (((4, 5), (0, 1)), 0.0, 0.0),  # better among other nodes, which is what one wants
+        (((0, 1), (4, 6)), 0.0, 0.5**0.5),  # +1/2 and −1/2 among training nodes: the mean is within the spread
+        (((0, 1), (0, 1)), 0.25, 0.125**0.5),  # in one of two runs
+    ],
+    ids=str,
+)
+def test_what_is_not_overfitting(dropped, change, std):
+    found = measure_pairs(learned(*dropped), DATA, [0, 1])
+    inside = found.kinds["train_train"].change
+    assert (inside.mean, inside.std) == pytest.approx((change, std))
+    assert not found.overfits
+    assert found.sentence() == ""
+
+
+def test_pairs_that_do_not_exist_say_nothing():
+    found = measure_pairs(learned((3, 4)), Data(y=Y, train_mask=MASK[:, :1] | True, num_nodes=8), [0])
+    assert found.kinds["other_other"].change.n == 0
+    assert not found.overfits
+    assert found.to_dict()["other_other"]["homophily_change"] is None
+
+
+def test_measures_of_a_run():
+    run = quick(model="gumbel-mpnn", settings=TABLES)
+    found = run.measure_pairs()
+    assert found.runs == 2
+    graphs = list(run.graphs())
+    means = [
+        gm.measures.training_pairs(graph, graph.train_mask[:, split])["train_other"]["num_edges"]
+        for split, graph in enumerate(graphs)
+    ]
+    assert found.kinds["train_other"].after["num_edges"] == sum(means) / 2
+    with pytest.raises(gm.UserError, match="model 'gcn' learns no graph"):
+        quick().measure_pairs()

@@ -1,14 +1,16 @@
-"""`RunSpec`: presets, files, tables and overrides laid over each other, and where every setting comes from."""
+"""`RunSpec`: settings laid over each other, and where each comes from; data that are read once for several runs."""
 
 import pytest
 
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.runs.spec import RunSpec, asks_for_undirected, find_preset
-from gumbel_mpnn.settings import Settings, TrainSettings
+from gumbel_mpnn.runs import spec as module
+from gumbel_mpnn.runs.spec import DataReader, RunSpec, asks_for_undirected, find_preset, read_data
+from gumbel_mpnn.settings import DataSettings, Settings, TrainSettings
 from gumbel_mpnn.settings.presets import read_preset
-from gumbel_mpnn.util.errors import UserError
+from gumbel_mpnn.training import data_hash
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
 from helpers import changed, small_data
-from quick_fit import quick, resolved
+from quick_fit import find, fit, quick, resolved
 
 DATA = small_data()
 
@@ -272,3 +274,96 @@ def test_what_lies_over_a_backbone_lies_over_the_one_that_is_asked_for():
     assert over_gcn["train"] == gcn["train"] != over_sage["train"] == sage["train"]
     assert {name: over_sage["model"].pop(name) for name in own} == {name: over_gcn["model"].pop(name) for name in own}
     assert (over_gcn["model"], over_sage["model"]) == (gcn["model"], sage["model"])
+
+
+def negated(data):
+    return changed(data, x=-data.x)
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The names that are read, each a graph of its own."""
+    names = []
+
+    def load(name, protocol=None, root=None, directed=False):
+        names.append(name)
+        return changed(small_data(seed=len(names)), name=name, directed=directed)
+
+    monkeypatch.setattr(module, "load", load)
+    return names
+
+
+class TestReader:
+    def read(self, *readers, dataset="cora", settings=None, root=None, transform=None):
+        """What each of these readers reads, with its hash."""
+        return [reader.read(dataset, settings or DataSettings(), root, transform) for reader in readers]
+
+    def test_the_same_is_read_once(self, loads):
+        first, again = self.read(*[DataReader()] * 2)
+        assert loads == ["cora"]
+        assert first[0] is again[0]
+        assert first[1] == again[1] == data_hash(first[0])
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"dataset": "citeseer"},
+            {"settings": DataSettings(protocol="public")},
+            {"root": "elsewhere"},
+            {"transform": negated},
+        ],
+        ids=lambda other: next(iter(other)),
+    )
+    def test_what_is_not_the_same_is_read_anew(self, loads, other):
+        reader = DataReader()
+        (given,), (another,) = self.read(reader), self.read(reader, **other)
+        assert len(loads) == 2
+        assert another[0] is not given[0]
+        assert another[1] != given[1]
+
+    def test_with_directions_and_without(self, loads):
+        for undirected in (True, False):
+            settings = DataSettings(undirected=undirected)
+            ((data, _),) = self.read(DataReader(), dataset="chameleon-unfiltered", settings=settings)
+            assert data.directed == (not undirected)
+
+    def test_a_transform_is_applied_once(self, loads):
+        calls = []
+        first, again = self.read(*[DataReader()] * 2, transform=lambda data: calls.append(data) or negated(data))
+        assert len(calls) == 1
+        assert first[0] is again[0]
+
+    def test_a_graph_that_is_given_is_hashed_once_by_a_reader_and_anew_by_another(self):
+        reader, data = DataReader(), small_data()
+        first, again = self.read(reader, reader, dataset=data)
+        assert first is again
+        assert self.read(reader, dataset=negated(data))[0][1] != first[1]
+        data.x = -data.x
+        assert self.read(DataReader(), dataset=data)[0][1] != first[1]
+
+
+def test_fit_and_find_read_through_it(loads, tmp_path):
+    how = {"preset": None, "overrides": ["train.epochs=2", "model.hidden_channels=4"], "splits": [0]}
+    how |= {"runs": tmp_path, "reader": DataReader()}
+    for model in ("gcn", "mlp"):
+        assert fit("cora", model, device="cpu", **how).records == find("cora", model, **how).records
+    assert loads == ["cora"]
+
+
+@pytest.mark.parametrize("left", [["test_mask"], ["val_mask", "test_mask"]])
+def test_masks_without_a_training_mask_are_not_replaced_in_silence(left):
+    masks = ("train_mask", "val_mask", "test_mask")
+    data = changed(small_data(), **{name: None for name in masks if name not in left})
+    with pytest.raises(DataError) as caught:
+        read_data(data, DataSettings(), None)
+    assert str(caught.value) == (
+        "this graph has no train_mask: give it train_mask, val_mask and test_mask, or a split protocol"
+    )
+    assert read_data(data, DataSettings(protocol="random-60-20-20"), None).train_mask.shape[1] == 10
+
+
+def test_labels_that_leave_out_numbers_are_told_and_kept():
+    data = small_data()
+    with pytest.warns(DataWarning, match="so that there are 9 classes, 6 without a node"):
+        read = read_data(changed(data, y=data.y * 4), DataSettings(), None)
+    assert read.y.tolist() == (data.y * 4).tolist()
