@@ -84,19 +84,11 @@ class TestWithoutTheTrainingData:
         with pytest.raises(DataError, match="were trained on other data than those given"):
             gm.load_run(run.folder.path, data=small_data(seed=5)).predict()
 
-    def test_wrong_features(self, run):
-        with pytest.raises(UserError) as error:
-            gm.load_run(run.folder.path).predict(small_data(features=4))
-        assert str(error.value) == "the runs were trained on 6 features, but this graph has 4"
-
-    def test_files_that_have_changed(self, files, tmp_path):
+    def test_files_that_have_changed_or_are_gone(self, files, tmp_path):
         run = quick(gm.from_npz(files), runs=tmp_path)
         gm.data.save_graph(small_data(seed=3), files)
         with pytest.raises(DataError, match="have changed: give the training data as"):
             gm.load_run(run.folder.path).predict()
-
-    def test_files_that_are_gone(self, files, tmp_path):
-        run = quick(gm.from_npz(files), runs=tmp_path)
         files.unlink()
         with pytest.raises(DataError, match="cannot be read again: there is no file"):
             gm.load_run(run.folder.path).predict()

@@ -1,6 +1,7 @@
-"""What a `Run` gives back: predictions, probabilities and figures."""
+"""What a `Run` gives back: predictions, probabilities, their tables, and figures."""
 
 import gc
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,20 +10,19 @@ import torch
 from torch_geometric.data import Batch, HeteroData
 
 from gumbel_mpnn.runs.fit import fit
+from gumbel_mpnn.runs.predict import predictions_of
+from gumbel_mpnn.runs.run import load_run
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import changed, small_data
 from quick_fit import quick
 
+MASKS = ("train_mask", "val_mask", "test_mask")
+
 
 @pytest.fixture(scope="module")
 def run():
     return quick(seeds=2)
-
-
-def test_probabilities_are_the_mean_over_the_runs(run):
-    one_by_one = [quick(splits=[r.split], seeds=[r.seed]).predict_proba() for r in run.records]
-    torch.testing.assert_close(run.predict_proba(), torch.stack(one_by_one).mean(0), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("part", ["val", "test"])
@@ -34,26 +34,24 @@ def test_the_kept_model_is_the_one_of_the_recorded_figures(model, part):
     assert right[mask].double().mean().item() == pytest.approx(getattr(run.records[0], part))
 
 
-def test_class_names_are_mapped_back():
-    run = quick(changed(small_data(), class_names=["ant", "bee", "cow"]))
-    classes = run.predict_proba().argmax(-1).tolist()
-    assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
-
-
-@pytest.mark.parametrize("graphs", [2, 3, 5])
-def test_classes_of_a_batch_have_the_names_of_its_graphs(graphs):
+@pytest.mark.parametrize("graphs", [0, 2, 3])
+def test_classes_have_the_names_of_the_graph_or_of_all_graphs_of_a_batch(graphs):
     data = changed(small_data(), class_names=["ant", "bee", "cow"])
-    run = quick(Batch.from_data_list([data] * graphs))
+    run = quick(Batch.from_data_list([data] * graphs) if graphs else data)
     classes = run.predict_proba().argmax(-1).tolist()
     assert run.predict() == [["ant", "bee", "cow"][c] for c in classes]
     assert run.data.class_names == ["ant", "bee", "cow"]
 
 
-def test_graphs_of_a_batch_must_mean_the_same_by_a_label():
-    names = (["ant", "bee", "cow"], ["ant", "cow", "dog"])
-    batch = Batch.from_data_list([changed(small_data(), class_names=each) for each in names])
-    with pytest.raises(DataError, match=r"different class_names, such as \['ant', 'bee', 'cow'\]"):
+@pytest.mark.parametrize(
+    ("name", "values"), [("class_names", (["ant", "bee", "cow"], ["ant", "cow", "dog"])), ("metric", ("a", "b"))]
+)
+def test_graphs_of_a_batch_must_agree_about_labels_and_the_metric(name, values):
+    batch = Batch.from_data_list([changed(small_data(), **{name: value}) for value in values])
+    with pytest.raises(DataError) as caught:
         quick(batch)
+    expected = f"the graphs of the batch have different {name}, such as {values[0]}: give all the same"
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(("second", "kept"), [("b", True), ("a", False)], ids=["different", "shared"])
@@ -84,8 +82,9 @@ def test_another_graph_of_arrays_whose_labels_are_of_no_use(model, y):
 
 
 def test_another_graph_with_other_features_is_refused(run):
-    with pytest.raises(UserError, match="the runs were trained on 6 features, but this graph has 3"):
-        run.predict(changed(small_data(), x=torch.randn(24, 3)))
+    for each in (run, load_run(run.folder.path)):
+        with pytest.raises(UserError, match=r"^the runs were trained on 6 features, but this graph has 3$"):
+            each.predict(changed(small_data(), x=torch.randn(24, 3)))
 
 
 @pytest.mark.parametrize(("model", "ask", "name"), [("gcn", "predict", "model"), ("gumbel-mpnn", "rewire", "graph")])
@@ -123,7 +122,7 @@ def test_a_renumbered_graph_is_predicted_alike(run):
         x=data.x[order],
         y=data.y[order],
         edge_index=place[data.edge_index],
-        **{name: data[name][order] for name in ("train_mask", "val_mask", "test_mask")},
+        **{name: data[name][order] for name in MASKS},
     )
     torch.testing.assert_close(run.predict_proba(same), run.predict_proba()[order], rtol=1e-4, atol=1e-5)
 
@@ -177,22 +176,17 @@ def test_what_runs_are_asked_about_is_a_graph(model, what, shown):
             ask(what)
 
 
-@pytest.mark.parametrize("name", ["y", "train_mask", "test_mask"])
-def test_scores_need_labels_and_masks(run, name):
-    with pytest.raises(UserError, match=f"this graph has no {name}: give it the labels and masks"):
-        run.scores(changed(small_data(), **{name: None}))
-
-
-def test_scores_need_labels_that_are_numbers(run):
-    with pytest.raises(DataError, match="the labels y must be integers of shape"):
-        run.scores(changed(small_data(), y=["a"] * 24))
-
-
-def test_scores_need_the_splits_of_the_runs(run):
-    data = small_data()
-    first = {name: data[name][:, 0] for name in ("train_mask", "val_mask", "test_mask")}
-    with pytest.raises(UserError, match="this graph has masks for 1 splits"):
-        run.scores(changed(data, **first))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *[({name: None}, f"this graph has no {name}: give it the labels") for name in ("y", "train_mask", "test_mask")],
+        ({"y": ["a"] * 24}, "the labels y must be integers of shape"),
+        ({name: small_data()[name][:, 0] for name in MASKS}, "this graph has masks for 1 splits"),
+    ],
+)
+def test_scores_need_labels_and_masks_of_the_splits_of_the_runs(run, change, message):
+    with pytest.raises(UserError, match=message):
+        run.scores(changed(small_data(), **change))
 
 
 @pytest.mark.parametrize("model", ["gumbel-mpnn", "sdrf"])
@@ -267,3 +261,100 @@ class TestGraphs:
     def test_a_model_that_does_not_rewire(self):
         with pytest.raises(UserError, match="does not rewire"):
             next(quick(splits=[0]).graphs())
+
+
+@pytest.fixture(scope="module")
+def named():
+    """Three splits; node 0 is trained on in all, node 1 tested in all, node 2 has no label."""
+    data = changed(small_data(splits=3), class_names=["ant", "bee", "cow"], node_ids=[f"n{k}" for k in range(24)])
+    data.train_mask[0], data.val_mask[0], data.test_mask[0] = True, False, False
+    data.train_mask[1], data.val_mask[1], data.test_mask[1] = False, False, True
+    data.train_mask[2] = data.val_mask[2] = data.test_mask[2] = False
+    data.y = data.y.clone()
+    data.y[2] = -1
+    return data
+
+
+@pytest.fixture(scope="module")
+def named_run(named):
+    return quick(named, seeds=2)
+
+
+def test_probabilities_are_the_mean_over_the_runs_or_over_those_that_did_not_use_the_node(named_run, named):
+    each = [quick(named, splits=[r.split], seeds=[r.seed]).predict_proba() for r in named_run.records]
+    torch.testing.assert_close(named_run.predict_proba(), torch.stack(each).mean(0), rtol=1e-4, atol=1e-5)
+    found = named_run.predict_proba(out_of_fold=True)
+    for node in range(24):
+        unseen = [
+            probability[node]
+            for record, probability in zip(named_run.records, each, strict=True)
+            if not (named.train_mask | named.val_mask)[node, record.split]
+        ]
+        if unseen:
+            torch.testing.assert_close(found[node], torch.stack(unseen).mean(0), rtol=1e-4, atol=1e-5)
+        else:
+            assert found[node].isnan().all()
+    assert found[0].isnan().all()
+    torch.testing.assert_close(found[1:3], named_run.predict_proba()[1:3])
+
+
+def test_out_of_fold_is_about_the_training_graph(run):
+    with pytest.raises(UserError, match="out_of_fold needs the splits of the training graph"):
+        run.predict_proba(small_data(), out_of_fold=True)
+
+
+def test_the_table(named_run, named):
+    table = named_run.predictions()
+    assert list(table.columns) == [
+        "node", "label", "trained", "validated", "tested", "out_of_fold", "out_of_fold_probability", "average",
+        "average_probability", "out_of_fold[ant]", "out_of_fold[bee]", "out_of_fold[cow]", "average[ant]",
+        "average[bee]", "average[cow]",
+    ]  # fmt: skip
+    assert table["node"].tolist() == named.node_ids
+    assert table["label"].tolist()[2] is None
+    assert table["label"].tolist()[3] == ["ant", "bee", "cow"][int(named.y[3])]
+    used = table[["trained", "validated", "tested"]].to_numpy().tolist()
+    assert used[:3] == [["0 1 2", "", ""], ["", "", "0 1 2"], ["", "", ""]]
+    for node in range(24):
+        parts = zip(used[node], (named.train_mask, named.val_mask, named.test_mask), strict=True)
+        for written, mask in parts:
+            assert written == " ".join(str(split) for split in range(3) if mask[node, split])
+    assert table["average"].tolist() == named_run.predict()
+    torch.testing.assert_close(
+        torch.tensor(table["average[bee]"], dtype=torch.float32), named_run.predict_proba()[:, 1]
+    )
+    assert table["out_of_fold"].tolist()[0] is None
+    assert math.isnan(table["out_of_fold_probability"][0])
+    assert table["out_of_fold"].tolist()[1] == table["average"][1]
+
+
+def test_splits_that_were_not_trained_on_are_not_shown(named):
+    table = quick(named, splits=[2]).predictions()
+    assert set(table["trained"]) <= {"", "2"}
+    assert table["trained"][0] == "2"
+
+
+def test_classes_without_names_stay_integers():
+    table = quick().predictions()
+    assert all(isinstance(label, int) for label in table["label"])
+    assert "average[2]" in table
+
+
+def test_the_table_of_another_graph(named_run):
+    grown = changed(small_data(nodes=30, seed=1), node_ids=[f"m{k}" for k in range(30)])
+    table = predictions_of(named_run, grown)
+    assert list(table.columns) == [
+        "node", "prediction", "probability", "probability[ant]", "probability[bee]", "probability[cow]",
+    ]  # fmt: skip
+    assert table["node"].tolist() == grown.node_ids
+    assert table["prediction"].tolist() == named_run.predict(grown)
+    torch.testing.assert_close(
+        torch.tensor(table["probability"], dtype=torch.float32), named_run.predict_proba(grown).max(-1).values
+    )
+
+
+def test_names_of_classes_that_no_node_has():
+    data = changed(small_data(), class_names=["ant", "bee", "cow", "doe"])
+    run = quick(data)
+    assert list(run.predictions().columns)[-3:] == ["average[ant]", "average[bee]", "average[cow]"]
+    assert list(predictions_of(run, data).columns)[-1] == "probability[cow]"

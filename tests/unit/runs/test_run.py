@@ -68,17 +68,15 @@ class TestHistory:
         mine = run.history.query("split == 1").drop(columns=["split", "seed"]).reset_index(drop=True)
         pd.testing.assert_frame_equal(mine, pd.DataFrame([json.loads(line) for line in lines]))
 
-    def test_missing_files(self, tmp_path):
+    def test_missing_and_damaged_files(self, tmp_path):
         run = quick(runs=tmp_path)
-        (run.folder.path / "split0-seed0" / "history.jsonl").unlink()
+        path = run.folder.path / "split0-seed0" / "history.jsonl"
+        for content in ('{"epoch": 1', "3"):
+            path.write_text(content)
+            with pytest.raises(DataError, match=r"cannot read the curve .*split0-seed0.*; delete its folder"):
+                _ = run.history
+        path.unlink()
         with pytest.raises(DataError, match=r"there is no .*split0-seed0.* any more: delete its folder"):
-            _ = run.history
-
-    @pytest.mark.parametrize("content", ['{"epoch": 1', "3"])
-    def test_a_damaged_file(self, tmp_path, content):
-        run = quick(runs=tmp_path)
-        (run.folder.path / "split1-seed0" / "history.jsonl").write_text(content)
-        with pytest.raises(DataError, match=r"cannot read the curve .*split1-seed0.*; delete its folder"):
             _ = run.history
 
 
