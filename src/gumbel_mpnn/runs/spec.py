@@ -44,6 +44,7 @@ Transform = Callable[[Data], Data]
 
 OWN_PROTOCOL = "random-60-20-20"
 """Split protocol of graphs without masks."""
+MOST_SEEDS = 100_000
 OF_A_RUNG = "rung"
 """First word of the origin of settings that come from a rung of `auto`."""
 REGISTRIES: Mapping[str, Any] = {"candidates": candidates, "scorer": scorers, "regularizer": regularizers}
@@ -132,6 +133,8 @@ class RunSpec:
         """Describe the runs of `fit` with the same arguments; a rung of `auto` takes the place of a preset."""
         check_kind(dataset)
         load_plugins()
+        if isinstance(seeds, Integral) and int(seeds) > MOST_SEEDS:
+            raise UserError(f"{seeds} seeds are too many to list their runs: give at most {MOST_SEEDS}")
         if not isinstance(model, str):
             raise UserError(f"model must be a name, such as 'gcn', not {model!r}: {did_you_mean('', models)}")
         name, model = _dataset_name(dataset), models.canonical(model)
