@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,7 +19,7 @@ from gumbel_mpnn.data import DatasetSpec
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
 from gumbel_mpnn.settings import DataSettings, Replica, Settings, resolve
-from gumbel_mpnn.training import Outcome, Task
+from gumbel_mpnn.training import Outcome, Task, train
 
 
 def fresh_processes() -> ForkServerContext:
@@ -134,6 +136,17 @@ def everything_but_time(outcome: Outcome) -> dict[str, Any]:
 def numbers(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     """`everything_but_time` of each outcome."""
     return [everything_but_time(outcome) for outcome in outcomes]
+
+
+def interrupted(epoch: int, task: Task, settings: Settings, group: Sequence[Replica], checkpoint: Path) -> None:
+    """Train until `epoch` and break off there, before its checkpoint is written."""
+
+    def watch(now: int, best: float) -> None:
+        if now == epoch:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(task, settings, group, checkpoint=checkpoint, watch=watch)
 
 
 def curve(outcome: Outcome, name: str) -> list[float]:

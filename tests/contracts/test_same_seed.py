@@ -1,5 +1,7 @@
 """A run has the same numbers, bit for bit, whichever runs are trained together with it."""
 
+from itertools import combinations
+
 import pytest
 import torch
 
@@ -35,6 +37,7 @@ def assert_same_in_any_group(case, sparse=False):
     task = Task.for_model(prepare(some_data(sparse), settings), settings)
     assert isinstance(task.features, SparseFeatures) == sparse
     alone = [numbers(train(task, settings, [replica]))[0] for replica in GROUP]
+    assert all(one["history"] != other["history"] for one, other in combinations(alone, 2))
     for size in (2, 6, len(GROUP)):
         groups = [GROUP[first : first + size] for first in range(0, len(GROUP), size)]
         together = [outcome for group in groups for outcome in numbers(train(task, settings, group))]

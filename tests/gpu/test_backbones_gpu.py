@@ -8,6 +8,7 @@ from gumbel_mpnn.nn import ReplicaRNG, SparseFeatures, backbones
 from gumbel_mpnn.training import train
 from helpers import (
     assert_close_curves,
+    interrupted,
     make_settings,
     make_task,
     normal,
@@ -109,11 +110,5 @@ def test_streams_on_the_device_go_on_from_their_state():
 def test_an_interrupted_run_ends_like_a_whole_one(name, options, tmp_path, every_epoch):
     task, settings = task_on("cuda"), make_settings(name, {**BUSY, **options}, epochs=8, eval_every=3)
     path = tmp_path / "checkpoint.safetensors"
-
-    def watch(epoch, best):
-        if epoch == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(task, settings, GROUP, checkpoint=path, watch=watch)
+    interrupted(5, task, settings, GROUP, path)
     assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(train(task, settings, GROUP))

@@ -261,8 +261,9 @@ class GumbelMPNN(BackboneModel):
     def rewire(self, data: Data, threshold: float = 0.5, graph: PairGraph | None = None) -> Data:
         """The learned graph of `data`, which need not be the training graph.
 
-        It has the attributes `edge_index`, `edge_probability`, `edge_weight` and `edge_origin`. `edge_weight` is the
-        probability times the weight in the given graph (1 for new edges and unweighted graphs). With `threshold=0`
+        It has the attributes `edge_index` [2, E], with both directions of undirected edges, `edge_probability` [E],
+        `edge_origin` [E], true for edges of `data`, and `edge_weight` [E]: the probability times the weight in the
+        given graph (1 for new edges and unweighted graphs). With `threshold=0`
         this is the graph that a model with `evaluation="expected"` is evaluated on. The learned graph of a `Batch` is a
         `Batch`, which `to_data_list()` separates into the learned graphs.
 

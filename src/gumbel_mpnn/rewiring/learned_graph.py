@@ -20,16 +20,8 @@ SHOWN = 10
 def as_data(graph: PairGraph, probability: Tensor, data: Data, threshold: float = 0.5) -> Data:
     """Copy `data` with its edges replaced by the pairs whose `probability` [P] is at least `threshold`.
 
-    The copy has these attributes:
-
-    - `edge_index` [2, E], with both directions of every undirected pair.
-    - `edge_probability` [E].
-    - `edge_weight` [E], the probability times the weight in the given graph (1 for new edges and unweighted graphs).
-      With `threshold=0` this is the graph that a model with `evaluation="expected"` is evaluated on.
-    - `edge_origin` [E], true for edges of `data`.
-    - `undirected`, false for a directed graph; true only if `data` has this attribute.
-
-    Attributes of `data` that do not belong to edges are copied.
+    The copy has the attributes that `GumbelMPNN.rewire` describes, those of `data` that do not belong to edges, and
+    `undirected`: false for a directed graph, true only if `data` has this attribute.
     """
     check_between(0, 1, threshold=threshold)
     weight = graph.times_given(probability).detach()

@@ -114,11 +114,6 @@ class Adam:
             for param in self.params
         }
 
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
-        for param in self.params:
-            param.grad = None
-
     @torch.no_grad()
     def step(self) -> None:
         """Change all parameters that have gradients."""

@@ -110,7 +110,7 @@ class Trainer:
 
     def _step(self) -> None:
         self.model.train()
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         progress = self.epochs_done / self.settings.train.epochs
         self.train_loss.zero_()
         for batch in self.batches:

@@ -82,22 +82,35 @@ def test_a_trained_backbone_keeps_its_parameters():
     assert torch.equal(GumbelMPNN(backbone).backbone.head.weight, before)
 
 
+SIZES = {"in_channels": 5, "out_channels": 3}
+NEAR = {"hiden_channels": "hidden_channels", "taus": "tau", "scorers": "scorer", "backbones": "backbone"}
+
+
 @pytest.mark.parametrize(
     ("backbone", "options", "message"),
     [
         ("gcn", {"out_channels": 3}, r"GumbelMPNN\('gcn'\) also needs in_channels"),
-        ("gcm", {"in_channels": 6, "out_channels": 3}, "there is no model called 'gcm': did you mean 'gcn'"),
+        ("gcm", SIZES, "there is no model called 'gcm': did you mean 'gcn'"),
         (6, {"out_channels": 3}, r"takes a backbone, such as gm.GCN\(...\), or the name of one, not 6"),
         (torch.nn.Linear(6, 3), {}, "to rewire the graph of another model, use gm.Rewired"),
-        (
-            gm.GCN(6, out_channels=3),
-            {"num_layers": 3},
-            "num_layers cannot be set beside a finished backbone: set",
+        (gm.GCN(6, out_channels=3), {"num_layers": 3}, "num_layers cannot be set beside a finished backbone: set"),
+        ("gcn", {**SIZES, "tau": 0.0}, "tau"),
+        ("gcn", {**SIZES, "scorer": "bilinaer"}, "there is no scorer called 'bilinaer'"),
+        ("gcn", {**SIZES, "rewiring": RewiringSettings(), "tau": 0.3}, "tau cannot be combined with rewiring"),
+        ("gcn", {**SIZES, "rewiring": RewiringSettings(regularizer="prior")}, r"set rewiring\.prior"),
+        ("gcn", {**SIZES, "rewiring": RewiringSettings(regularizer="agreement")}, r"set rewiring\.agreement"),
+        *(
+            (
+                "gcn",
+                {**SIZES, "rewiring": rewiring, name: 8},
+                f"has no option '{name}': did you mean '{meant}'",
+            )
+            for name, meant in NEAR.items()
+            for rewiring in (None, RewiringSettings())
         ),
     ],
-    ids=["no width", "unknown", "a number", "another model", "options"],
 )
-def test_what_is_no_backbone(backbone, options, message):
+def test_mistakes_are_told(backbone, options, message):
     with pytest.raises(UserError, match=message):
         GumbelMPNN(backbone, **options)
 
@@ -114,12 +127,18 @@ def test_the_graph_of_evaluation_by_threshold_is_the_one_that_rewire_gives():
     assert model.rewire(data).num_edges == 2 * graph.graph.num_pairs
 
 
+def model_and_beliefs(data, **options):
+    """A model, and a list of the beliefs that its scorer is given."""
+    model, seen = model_for(data, scorer="class-space", **options), []
+    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    return model, seen
+
+
 @pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])
 def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
     data = data_with_candidates()
-    model, seen = model_for(data, scorer="class-space", beliefs=beliefs), []
+    model, seen = model_and_beliefs(data, beliefs=beliefs)
     assert (model.belief_head is not None) == (beliefs != "graph")
-    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
     model(data)
     assert len(seen) == (2 if beliefs == "rewired" else 1)
     for each in seen:
@@ -130,10 +149,9 @@ def test_beliefs_come_from_features_or_from_the_backbone(beliefs):
 
 def test_rewired_beliefs_are_those_of_the_backbone_on_the_first_graph():
     data = data_with_candidates()
-    model, seen = model_for(data, scorer="class-space", beliefs="rewired").eval(), []
-    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    model, seen = model_and_beliefs(data, beliefs="rewired")
     graph = PairGraph.of(data)
-    model(data)
+    model.eval()(data)
     head, second = seen
     torch.testing.assert_close(head, model.belief_head(data.x[None], model.rng).softmax(-1))
     first = model.rewirer(NodeView(data.x[None], head, graph.is_original.float()), graph).sigmoid()
@@ -144,9 +162,8 @@ def test_rewired_beliefs_are_those_of_the_backbone_on_the_first_graph():
 @pytest.mark.parametrize("beliefs", ["graph", "rewired"])
 def test_own_beliefs_have_a_gradient_in_evaluation_alone(beliefs):
     """An attack follows the weights of edges through the beliefs; training does not."""
-    data, seen = data_with_candidates(), []
-    model = model_for(data, scorer="class-space", beliefs=beliefs)
-    model.rewirer.scorer.register_forward_pre_hook(lambda scorer, given: seen.append(given[0].beliefs))
+    data = data_with_candidates()
+    model, seen = model_and_beliefs(data, beliefs=beliefs)
     for training in (True, False):
         model.train(training)(data)
         assert seen[-1].requires_grad is not training
@@ -224,19 +241,6 @@ def test_a_threshold_is_a_probability(threshold):
         as_data(graph, torch.ones(1), Data(num_nodes=2), threshold)
 
 
-def test_wrong_options_are_answered_with_a_suggestion():
-    with pytest.raises(UserError, match="did you mean 'scorer'"):
-        GumbelMPNN(in_channels=3, out_channels=2, scorers="mixed")
-    with pytest.raises(UserError, match="tau"):
-        GumbelMPNN(in_channels=3, out_channels=2, tau=0.0)
-    with pytest.raises(UserError, match="there is no scorer called 'bilinaer'"):
-        GumbelMPNN(in_channels=3, out_channels=2, scorer="bilinaer")
-    with pytest.raises(UserError, match="tau cannot be combined with rewiring"):
-        GumbelMPNN(in_channels=3, out_channels=2, rewiring=RewiringSettings(), tau=0.3)
-    with pytest.raises(UserError, match="'gcn' does not rewire the graph"):
-        gm.fit(small_data(), "gcn", settings={"rewiring": {"tau": 1.0}})
-
-
 def test_the_model_by_name_has_the_options_of_its_backbone():
     for backbone in ("gcn", "gat"):
         found = models.defaults("gumbel-mpnn", {"backbone": backbone})
@@ -250,12 +254,6 @@ def test_settings_make_the_same_model_as_keywords():
     assert by_settings.settings == by_keywords.settings
     assert torch.equal(by_settings.eval()(data), by_keywords.eval()(data))
     assert str(by_keywords) == "GumbelMPNN(GCN(8 wide, 2 layers, 3 classes), scorer='mixed')"
-
-
-@pytest.mark.parametrize("name", ["prior", "agreement"])
-def test_penalties_with_a_weight_of_their_own_are_not_named_as_the_regularizer(name):
-    with pytest.raises(UserError, match=rf"set rewiring\.{name}"):
-        GumbelMPNN(in_channels=3, out_channels=2, rewiring=RewiringSettings(regularizer=name))
 
 
 @each_scorer
@@ -272,16 +270,6 @@ def test_a_model_can_be_pickled_and_goes_on_alike(scorer, evaluation, tmp_path):
     again = torch.load(tmp_path / "model.pt", weights_only=False)
     assert torch.equal(again(data), model(data))
     assert torch.equal(again.train().training_loss(*lesson), model.train().training_loss(*lesson))
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [("hiden_channels", "hidden_channels"), ("taus", "tau"), ("scorers", "scorer"), ("backbones", "backbone")],
-)
-@pytest.mark.parametrize("rewiring", [None, RewiringSettings()], ids=["single settings", "all at once"])
-def test_a_name_that_is_no_option_is_looked_for_among_all(name, meant, rewiring):
-    with pytest.raises(UserError, match=f"GumbelMPNN has no option '{name}': did you mean '{meant}'"):
-        GumbelMPNN(in_channels=5, out_channels=3, rewiring=rewiring, **{name: 8})
 
 
 @pytest.mark.parametrize("beliefs", ["features", "graph", "rewired"])

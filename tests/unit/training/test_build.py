@@ -22,7 +22,6 @@ from gumbel_mpnn.util.errors import DataError
 from helpers import changed, curve, make_settings, make_task, replicas, small_data
 from quick_fit import TABLES, quick, resolved
 
-MOST_ABOVE = 7
 STANDARDIZED = DataSettings(features="standardized")
 SETTINGS = {**TABLES, "data": {"features": "standardized"}}
 

@@ -7,7 +7,7 @@ import pytest
 from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, models, prepare, train, trainer
 from gumbel_mpnn.util.errors import DivergedError
-from helpers import assert_close_outcomes, make_settings, make_task, numbers, replicas, small_data
+from helpers import assert_close_outcomes, interrupted, make_settings, make_task, numbers, replicas, small_data
 
 GROUP = replicas((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "layer", "residual": True}
@@ -47,18 +47,9 @@ def test_an_interrupted_group_goes_on_with_those_that_are_left(sizes, every_epoc
     for epoch in smaller:
         for last in (epoch, epoch + 1, epoch + 2):  # goes on from the epoch before some are left out, and from that
             sizes.clear()
-            with pytest.raises(KeyboardInterrupt):
-                train(task, settings, GROUP, checkpoint=path, watch=interrupt_in(last))
+            interrupted(last, task, settings, GROUP, path)
         assert sizes == trained[epoch : epoch + 2]
     assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
-
-
-def interrupt_in(last):
-    def watch(epoch, best):
-        if epoch == last:
-            raise KeyboardInterrupt
-
-    return watch
 
 
 @pytest.mark.parametrize("stopped", [0, 3, 5])

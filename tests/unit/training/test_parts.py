@@ -12,7 +12,7 @@ from gumbel_mpnn.settings import resolve
 from gumbel_mpnn.training import Task, build_model, train, trainer
 from gumbel_mpnn.training.build import bytes_per_replica, pair_probability, plan_groups
 from gumbel_mpnn.util.errors import UserError
-from helpers import assert_close_outcomes, changed, make_settings, numbers, replicas, small_data
+from helpers import assert_close_outcomes, changed, interrupted, make_settings, numbers, replicas, small_data
 from quick_fit import fit, quick
 
 GROUP = replicas((0, 0), (1, 3))
@@ -121,13 +121,7 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path, patience):
     data = with_candidates(small_data(nodes=60))
     tables = {"train": {"lr": 0.01, "epochs": 9, "patience": patience}}
     task, settings = in_parts(data, rewiring_settings(**tables), 3)
-
-    def watch(epoch, best):
-        if epoch == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(task, settings, GROUP, checkpoint=tmp_path / "checkpoint", watch=watch)
+    interrupted(4, task, settings, GROUP, tmp_path / "checkpoint")
     assert (tmp_path / "checkpoint").exists()
     resumed = train(task, settings, GROUP, checkpoint=tmp_path / "checkpoint")
     assert numbers(resumed) == numbers(train(task, settings, GROUP))

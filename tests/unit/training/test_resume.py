@@ -8,7 +8,7 @@ import torch
 from gumbel_mpnn.training import metrics, train, trainer
 from gumbel_mpnn.util.errors import DataError, DataWarning
 from gumbel_mpnn.util.files import load_tensors, save_tensors
-from helpers import make_settings, make_task, numbers, replicas
+from helpers import interrupted, make_settings, make_task, numbers, replicas
 
 BUSY = {"dropout": 0.4, "input_dropout": 0.2, "norm": "batch", "residual": True}
 EPOCHS = 9
@@ -21,17 +21,6 @@ pytestmark = pytest.mark.usefixtures("every_epoch")
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "checkpoint.safetensors"
-
-
-def interrupt(task, settings, path, epoch, group=GROUP):
-    """Train until `epoch` and break off there, before its checkpoint is written."""
-
-    def watch(now, best):
-        if now == epoch:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(task, settings, group, checkpoint=path, watch=watch)
 
 
 @pytest.mark.parametrize("epochs", [(1,), (EPOCHS,), (2, 3, 7), (4, 4)], ids=str)
@@ -49,7 +38,7 @@ def test_interrupted_runs_end_bit_for_bit_like_whole_ones(path, model, options, 
     task, settings = make_task(), make_settings(model, options, epochs=EPOCHS, **settings)
     whole = train(task, settings, GROUP)
     for epoch in epochs:
-        interrupt(task, settings, path, epoch)
+        interrupted(epoch, task, settings, GROUP, path)
     assert numbers(train(task, settings, GROUP, checkpoint=path)) == numbers(whole)
 
 
@@ -116,7 +105,7 @@ def test_a_checkpoint_of_other_replicas_is_refused(path):
 @pytest.mark.parametrize("keep", [0, 100, -1])
 def test_a_damaged_checkpoint_is_set_aside(path, keep):
     task, settings = make_task(), make_settings(epochs=3)
-    interrupt(task, settings, path, 3)
+    interrupted(3, task, settings, GROUP, path)
     damaged = path.read_bytes()[:keep]
     path.write_bytes(damaged)
     expected = r"cannot read .*checkpoint\.safetensors: .*; training begins anew; it is now called .*\.damaged"
@@ -128,15 +117,12 @@ def test_a_damaged_checkpoint_is_set_aside(path, keep):
 
 def test_no_flipped_bit_changes_a_result(path):
     task, settings = make_task(), make_settings(epochs=3)
-    interrupt(task, settings, path, 3)
+    interrupted(3, task, settings, GROUP, path)
     whole, content = numbers(train(task, settings, GROUP)), path.read_bytes()
     for place in range(8, len(content), len(content) // 40):
-        flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
-        path.write_bytes(flipped)
+        path.write_bytes(bytes([*content[:place], content[place] ^ 1 << place % 8, *content[place + 1 :]]))
         with pytest.warns(DataWarning, match="training begins anew"):
-            again = train(task, settings, GROUP, checkpoint=path)
-        assert numbers(again) == whole, place
+            assert numbers(train(task, settings, GROUP, checkpoint=path)) == whole, place
 
 
 def test_a_checkpoint_that_cannot_be_opened_is_not_damaged(path):
