@@ -149,12 +149,19 @@ class OwnData:
 
     def _is_by_name(self, dataset: str | None) -> bool:
         """Return whether a data set is named; raise a `UserError` if there is neither a name nor files, or both."""
-        if dataset is not None and (self.label is not None or self.features is not None) and not self.files:
-            raise UserError("--label and --features apply to own data only, not to a named data set")
         given = [dataset is not None, self.nodes is not None, self.graph is not None]
         if sum(given) != 1 or (self.edges is not None and self.nodes is None):
             raise UserError("give the name of a data set, or own data as --nodes and --edges, or as --graph")
+        if (self.label, self.features) != (None, None) and (dataset is not None or self._is_npz):
+            raise UserError(
+                "--label and --features apply to CSV and GraphML files: leave them out, a data set has its own, and"
+                " an npz file has the arrays 'node_labels' and 'node_features'"
+            )
         return dataset is not None
+
+    @property
+    def _is_npz(self) -> bool:
+        return self.graph is not None and suffix_of(self.graph) == ".npz"
 
     def _read(
         self,
@@ -167,19 +174,9 @@ class OwnData:
 
         if self.graph is None:
             return from_csv(self.nodes or "", self.edges, self.label, columns, undirected=undirected)
-        name = self.graph.name.lower()
-        if name.endswith((".xml", ".graphml", ".graphml.gz", ".graphml.bz2")):
-            return from_graphml(self.graph, self.label, columns)
-        if not name.endswith(".npz"):
-            raise UserError(
-                f"--graph takes .npz and .graphml files, not {self.graph}: give CSV files as --nodes and --edges"
-            )
-        if self.label is not None or self.features is not None:
-            raise UserError(
-                "--label and --features apply to CSV and GraphML files: leave them out, an npz file has its labels in"
-                " the array 'node_labels' and its features in 'node_features'"
-            )
-        return from_npz(self.graph, None if undirected else False, columns is not False, labels)
+        if self._is_npz:
+            return from_npz(self.graph, None if undirected else False, columns is not False, labels)
+        return from_graphml(self.graph, self.label, columns)
 
     def _columns(self) -> list[str] | None:
         return None if self.features is None else [name.strip() for name in self.features.split(",")]

@@ -16,10 +16,9 @@ from command_fixtures import GCN
         ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
-        ("train --graph nodes.csv", "--graph takes .npz and .graphml files, not nodes.csv: give CSV files as --nodes"),
-        ("train --graph g.NPZ --label kind", "an npz file has its labels in the array 'node_labels'"),
+        ("train --graph g.NPZ --label kind", "an npz file has the arrays 'node_labels' and"),
         ("train cora --splits 0-99999999999", "'0-99999999999' is not a valid range"),
-        ("train cora --label x --features y", "--label and --features apply to own data only, not to a named data set"),
+        ("train cora --label x --features y", "--label and --features apply to CSV and GraphML files: leave them out"),
         ("data corra", "there is no data set called 'corra': did you mean 'cora'"),
         ("train cora --epochs-from abc", "--epochs-from takes --final and all settings"),
         ("train cora --final --epochs-from abc", "there is no finished run 'abc'"),
@@ -103,7 +102,7 @@ class TestOwnFiles:
         refused("train", *csv, message="'n99'")
 
     def test_files_that_are_not_what_they_are_called(self, refused, own):
-        for name, label in (("graph.npz", ()), ("graph.graphml", ("--label", "kind"))):
+        for name, label in (("graph.npz", ()), ("graph.graphml", ("--label", "kind")), ("graph.csv", ())):
             (own / name).write_text("no such thing")
             refused("train", "--graph", own / name, *label, message=f"{name} is not a ")
 
