@@ -46,29 +46,25 @@ def plot_run(run: Run, what: str | None = None, ax: Axes | None = None) -> Any:
         "degrees": "" if run.rewires else f"{model} does not rewire the graph",
     }
     names = [name for name in PLOTS if not reasons.get(name)]
-    if what is None:
-        if ax is not None:
-            raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
-        with shared_style():
-            axes = _new_axes(len(names), columns=2)
-            for place, name in zip(axes, names, strict=True):
-                PLOTS[name](run, place)
-        return axes
-    if what not in PLOTS:
+    if what is None and ax is not None:
+        raise UserError(f"ax takes a single plot: name one of {', '.join(PLOTS)}, or leave out ax")
+    if what is not None and what not in PLOTS:
         raise unknown_name("plot", what, PLOTS)
-    if what not in names:
+    if what is not None and what not in names:
         raise UserError(f"{reasons[what]}: plot {' or '.join(map(repr, names))}")
+    shown = names if what is None else [what]
     with shared_style():
-        ax = _new_axes(1)[0] if ax is None else ax
-        PLOTS[what](run, ax)
-    return ax
+        axes = _new_axes(len(shown)) if ax is None else [ax]
+        for place, name in zip(axes, shown, strict=True):
+            PLOTS[name](run, place)
+    return axes if what is None else axes[0]
 
 
-def _new_axes(count: int, columns: int = 1, size: float = 4.2) -> Any:
-    """Axes of a new figure, [count]."""
+def _new_axes(count: int, size: float = 4.2) -> Any:
+    """Axes of a new figure, [count], two in a row."""
     import matplotlib.pyplot as plt
 
-    rows = -(-count // columns)
+    rows, columns = -(-count // 2), min(count, 2)
     figure = plt.figure(figsize=(size * columns, size * rows), layout="constrained")
     return np.array([figure.add_subplot(rows, columns, place + 1) for place in range(count)])
 
@@ -204,7 +200,7 @@ def plot_neighborhood(
     classes = class_names(run.data, nodes["label"].max() + 1)
     counts = ", ".join(f"{(edges['kind'] == kind).sum()} {kind}" for kind in EDGES)
     with shared_style():
-        axes = _new_axes(2, columns=2, size=4.8)
+        axes = _new_axes(2, size=4.8)
         for ax, some in zip(axes, (edges[edges["kind"] != ADDED].assign(kind=KEPT), edges), strict=True):
             _draw_neighborhood(ax, nodes, some, middle, classes)
         axes[0].set_title("given graph")
