@@ -77,7 +77,7 @@ def trained(data: Data, options: Any, device: torch.device, partitions: int) -> 
     begin = time.perf_counter()
     peak = harness.peak_gib(lambda: found.append(gm.fit(data, "gumbel-mpnn", device=device.type, **how)), device)
     seconds = time.perf_counter() - begin
-    task = Task.for_model(data, RunSpec.of(data, "gumbel-mpnn", **how).settings)
+    task = Task.of(data, RunSpec.of(data, "gumbel-mpnn", **how).settings)
     largest = task.largest.graph
     return {
         "test": 100 * found[0].test.mean,

@@ -76,7 +76,7 @@ def ours(data: Data, model: str, width: int, replicas: list[Replica]) -> Epoch:
     if model == "gumbel-mpnn":
         chosen += [f"rewiring.scorer.channels={CHANNELS}", "rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, model, preset=None, overrides=chosen).settings
-    task = Task.for_model(data, settings, data.x.device)
+    task = Task.of(data, settings, data.x.device)
     trainer = Trainer(task, settings, replicas)
 
     def epoch() -> None:

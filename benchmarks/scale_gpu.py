@@ -39,7 +39,7 @@ def measure(arcs: int, width: int, rounds: int, device: torch.device) -> dict[st
     stack = [f"model.hidden_channels={width}", f"model.num_layers={LAYERS}", f"rewiring.scorer.channels={width}"]
     stack += ["rewiring.scorer=bilinear", "rewiring.prior=0"]
     settings = RunSpec.of(data, "gumbel-mpnn", preset=None, overrides=stack).settings
-    task = Task.of(data, settings.data, device)
+    task = Task.of(data, settings, device)
     num_arcs = task.graph.num_arcs
     laid_out = harness.now(device)
     del data

@@ -60,7 +60,7 @@ def ours(data: Data, size: cost.Sizes, model: str, *overrides: str, tf32: bool =
     if settings.rewiring is None:
         data = data.clone()
         data.edge_index = peers.all_pairs(data)[0]
-    task = Task.for_model(data, settings, data.x.device)
+    task = Task.of(data, settings, data.x.device)
     return with_precision(Trainer(task, settings, [Replica(0, 0)]).step, tf32)
 
 

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data import DatasetSpec
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import backbones
-from gumbel_mpnn.settings import DataSettings, Replica, Settings, resolve
+from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve
 from gumbel_mpnn.training import Outcome, Task, train
 
 
@@ -106,7 +106,8 @@ def changed(data: Data, **values: Any) -> Data:
 
 def make_task(data: Data | None = None, device: str = "cpu", **data_settings: Any) -> Task:
     """The task of `data`, of `small_data` by default."""
-    return Task.of(small_data() if data is None else data, DataSettings(**data_settings), device)
+    settings = Settings("toy", "gumbel-mpnn", {}, DataSettings(**data_settings), rewiring=RewiringSettings())
+    return Task.of(small_data() if data is None else data, settings, device)
 
 
 def make_settings(model: str = "gcn", options: Mapping[str, Any] | None = None, **train: Any) -> Settings:

@@ -62,7 +62,7 @@ def task_for(settings: Settings, shape: Mapping[str, int], device: str = "cpu") 
     data = prepare(changed(small_data(**shape), edge_index=edges), settings)
 
     def make() -> Task:
-        return Task.for_model(changed(data, edge_index=data.edge_index.clone()), settings, device)
+        return Task.of(changed(data, edge_index=data.edge_index.clone()), settings, device)
 
     return make
 

@@ -34,7 +34,7 @@ def some_data(sparse=False):
 
 def assert_same_in_any_group(case, sparse=False):
     settings = settings_of(case)
-    task = Task.for_model(prepare(some_data(sparse), settings), settings)
+    task = Task.of(prepare(some_data(sparse), settings), settings)
     assert isinstance(task.features, SparseFeatures) == sparse
     alone = [numbers(train(task, settings, [replica]))[0] for replica in GROUP]
     assert all(one["history"] != other["history"] for one, other in combinations(alone, 2))
@@ -63,7 +63,7 @@ def test_groups_of_any_size_give_the_same_on_two_threads(case, two_threads):
 def test_the_number_of_threads_changes_nothing(case):
     """On a graph whose arrays are so large that threads share every operation."""
     settings = settings_of(case)
-    task = Task.for_model(prepare(small_data(nodes=3001, features=41, classes=5, splits=5), settings), settings)
+    task = Task.of(prepare(small_data(nodes=3001, features=41, classes=5, splits=5), settings), settings)
     found = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)

@@ -17,7 +17,7 @@ GROUP = replicas((0, 0), (1, 3))
 def test_the_same_curves_as_on_a_cpu(features):
     settings = make_settings("gcn", {"dropout": 0.0}, partitions=3, class_weights="balanced")
     settings = replace(settings, data=replace(settings.data, features=features))
-    on_cpu, on_gpu = (Task.for_model(small_data(nodes=60), settings, device) for device in ("cpu", "cuda"))
+    on_cpu, on_gpu = (Task.of(small_data(nodes=60), settings, device) for device in ("cpu", "cuda"))
     assert_close_outcomes(train(on_gpu, settings, GROUP), train(on_cpu, settings, GROUP), tolerance=1e-3)
 
 
@@ -29,7 +29,7 @@ def test_rewiring_repeats_bit_for_bit():
     }
     settings = resolve("toy", "gumbel-mpnn", tables, models.complete, rewires=True)
     data = changed(small_data(nodes=60), candidate_index=random_edges(60, 40, seed=5))
-    task = Task.for_model(data, settings, "cuda")
+    task = Task.of(data, settings, "cuda")
     assert numbers(train(task, settings, GROUP)) == numbers(train(task, settings, GROUP))
 
 
@@ -39,7 +39,7 @@ def test_more_parts_take_less_memory():
 
     def peak(count):
         settings = make_settings("gcn", {"hidden_channels": 256}, partitions=count)
-        trainer = Trainer(Task.for_model(data, settings, "cuda"), settings, GROUP)
+        trainer = Trainer(Task.of(data, settings, "cuda"), settings, GROUP)
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()

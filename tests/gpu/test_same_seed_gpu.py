@@ -71,7 +71,7 @@ def test_kernels_give_a_run_the_same_bits_in_any_group(name, width):
 def task_of(case, device=DEVICE):
     settings = settings_of(case)
     data = small_data(nodes=NODES - 1, features=41, classes=5, splits=5)
-    return Task.for_model(prepare(data, settings), settings, device), settings
+    return Task.of(prepare(data, settings), settings, device), settings
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in EXCEPTED])

@@ -153,7 +153,7 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
     if data is not None and not labelled:
         _warn_of_other_edges(given, facts, run.settings.data.undirected)
         prepared = _without_labels(prepared)
-    task = Task.for_model(prepared, run.settings, device)
+    task = Task.of(prepared, run.settings, device)
     return replace(task, num_classes=facts.num_classes)
 
 

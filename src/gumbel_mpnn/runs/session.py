@@ -331,7 +331,7 @@ class _Training:
     def __init__(self, job: Job, folder: SettingFolder, session: Session) -> None:
         self.settings, self.folder, self.session = job.settings, folder, session
         prepared = prepare(job.data, job.settings, session.monitor.prepare)
-        self.task = Task.for_model(prepared, job.settings, pick_device(session.device))
+        self.task = Task.of(prepared, job.settings, pick_device(session.device))
         self.size, self.each = plan_groups(job.settings, self.task, session.memory)
         """Number of runs to train at once, and upper bound of the memory of each."""
 

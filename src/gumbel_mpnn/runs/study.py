@@ -90,7 +90,7 @@ def search_space(spec: RunSpec, given: Tables | None, job: Job) -> Space:
         if name in dict(several):
             raise UserError(f"a search compares settings on one graph, by one metric: give {name} one value")
     tried = {name: [each["low"], each["high"]] if isinstance(each, dict) else each for name, each in several}
-    task, first = Task.of(job.data, job.settings.data, "cpu"), {name: each[0] for name, each in tried.items()}
+    task, first = Task.of(job.data, job.settings), {name: each[0] for name, each in tried.items()}
     for name, value in ((name, value) for name, each in tried.items() for value in each):
         drawn = draw(FixedTrial({**first, name: value}), space)
         outline_model(spec.laid_over(tables_of(space, drawn)).settings, task)

@@ -15,7 +15,7 @@ from gumbel_mpnn.data.splits import by_split, with_all_masks
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.graph.partition import Subgraph, partition, subgraphs
 from gumbel_mpnn.nn import SparseFeatures, as_features
-from gumbel_mpnn.settings import DataSettings, Replica, Settings
+from gumbel_mpnn.settings import Replica, Settings
 from gumbel_mpnn.training.metrics import metric_of
 from gumbel_mpnn.util.errors import DataError
 from gumbel_mpnn.util.tensors import add_tensor, dense_if_small
@@ -43,49 +43,35 @@ class Task:
     """Device that parts are copied to for a step, while the task itself stays in the memory of the CPU."""
 
     @classmethod
-    def for_model(cls, data: Data, settings: Settings, device: torch.device | str = "cpu") -> Task:
+    def of(cls, data: Data, settings: Settings, device: torch.device | str = "cpu") -> Task:
         """Create the task of a model from its prepared graph, in parts if the settings ask for them."""
-        rewiring, partitions = settings.rewiring, settings.train.partitions
-        options = {"candidates": rewiring is not None, "symmetric": rewiring is None or rewiring.symmetric}
-        if partitions == 1:
-            return cls.of(data, settings.data, device, **options)
-        task = cls.of(data, settings.data, "cpu", **options)
-        return replace(task, parts=_cut(task, partitions), device_of_parts=torch.device(device))
-
-    @classmethod
-    def of(
-        cls,
-        data: Data,
-        settings: DataSettings,
-        device: torch.device | str = "cpu",
-        *,
-        candidates: bool = True,
-        symmetric: bool = True,
-    ) -> Task:
-        """Create a task from a graph with features, labels and masks, on request with its candidates.
-
-        If `symmetric`, both directions of an undirected edge are one pair; otherwise they are two.
-        """
         for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
             if data.get(name) is None:
                 raise DataError(f"this graph has no {what}: give it data.{name}")
-        metric = metric_of(data, settings)
+        metric = metric_of(data, settings.data)
         data = with_all_masks(data)
-        x = data.x.float()
-        if settings.features == "row-normalized":
+        x, features = data.x.float(), settings.data.features
+        if features == "row-normalized":
             x = _row_normalized(x)
-        graph = PairGraph.of(data, undirected=settings.undirected, candidates=candidates)
-        masks: dict[str, Any] = {name: by_split(data[name].bool()).T.contiguous().to(device) for name in MASKS}
-        return cls(
+        rewiring, partitions = settings.rewiring, settings.train.partitions
+        graph = PairGraph.of(data, undirected=settings.data.undirected, candidates=rewiring is not None)
+        if rewiring is not None and not rewiring.symmetric:
+            graph = graph.directed()
+        place = device if partitions == 1 else "cpu"
+        masks: dict[str, Any] = {name: by_split(data[name].bool()).T.contiguous().to(place) for name in MASKS}
+        task = cls(
             # Standardized features have hardly a zero.
-            features=x.to_dense().to(device) if settings.features == "standardized" else as_features(x, device),
-            graph=(graph if symmetric else graph.directed()).to(device),
-            y=data.y.long().to(device),
+            features=x.to_dense().to(place) if features == "standardized" else as_features(x, place),
+            graph=graph.to(place),
+            y=data.y.long().to(place),
             metric=metric,
             num_features=int(x.shape[1]),
             num_classes=num_classes(data),
             **masks,
         )
+        if partitions == 1:
+            return task
+        return replace(task, parts=_cut(task, partitions), device_of_parts=torch.device(device))
 
     @property
     def device(self) -> torch.device:

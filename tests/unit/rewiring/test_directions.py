@@ -101,7 +101,7 @@ def test_a_task_has_two_pairs_for_each(undirected):
     data = with_candidates()
     given = [f"data.undirected={undirected}"]
     once, twice = (
-        Task.for_model(data, resolved(data, "gumbel-mpnn", preset=None, overrides=[*given, *more])).graph
+        Task.of(data, resolved(data, "gumbel-mpnn", preset=None, overrides=[*given, *more])).graph
         for more in ([], BY_ARC)
     )
     if undirected == "false":
@@ -111,7 +111,7 @@ def test_a_task_has_two_pairs_for_each(undirected):
         assert not twice.undirected
         assert twice.num_pairs == twice.num_arcs == once.num_arcs == 2 * once.num_pairs
         assert twice.edge_index.equal(once.edge_index)
-    plain = Task.for_model(data, resolved(data, "gcn", preset=None)).graph
+    plain = Task.of(data, resolved(data, "gcn", preset=None)).graph
     assert plain.undirected
     assert bool(plain.is_original.all())
 

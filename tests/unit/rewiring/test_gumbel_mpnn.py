@@ -183,7 +183,7 @@ def test_validation_and_test_labels_do_not_reach_training(options):
     other = data.clone()
     hidden = ~data.train_mask[:, 0] if data.train_mask.dim() == 2 else ~data.train_mask
     other.y = torch.where(hidden, (data.y + 1) % 3, data.y)
-    (first,), (second,) = (train(Task.of(d, settings.data), settings, replicas((0, 0))) for d in (data, other))
+    (first,), (second,) = (train(Task.of(d, settings), settings, replicas((0, 0))) for d in (data, other))
     assert [row["train_loss"] for row in first.history] == [row["train_loss"] for row in second.history]
 
 

@@ -15,7 +15,7 @@ from gumbel_mpnn.nn import models
 from gumbel_mpnn.nn.layers import cross_entropy
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import DataSettings, Replica, Settings
-from gumbel_mpnn.training import Task, build_model, prepare, train
+from gumbel_mpnn.training import build_model, prepare, train
 from gumbel_mpnn.training.build import PER_CLASS, SHARE, fit_features
 from gumbel_mpnn.training.task import balanced
 from gumbel_mpnn.util.errors import DataError
@@ -49,9 +49,11 @@ def by_hand(data, split):
 def test_training_is_that_on_features_standardized_before(name):
     """All splits together equal each split alone, on features that were standardized by hand."""
     data, options = uneven(), {"dropout": 0.3, "input_dropout": 0.2}
-    together = train(Task.of(data, STANDARDIZED), settings(name, options), replicas((0, 0), (1, 0), (1, 1)))
+    together = train(
+        make_task(data, features="standardized"), settings(name, options), replicas((0, 0), (1, 0), (1, 1))
+    )
     for outcome in together:
-        own = Task.of(changed(data, x=by_hand(data, outcome.replica.split)), DataSettings())
+        own = make_task(changed(data, x=by_hand(data, outcome.replica.split)))
         (alone,) = train(own, make_settings(name, options), [outcome.replica])
         torch.testing.assert_close([r["val_loss"] for r in outcome.history], [r["val_loss"] for r in alone.history])
         statistics = {"standardize.mean", "standardize.scale"}
@@ -61,7 +63,7 @@ def test_training_is_that_on_features_standardized_before(name):
 
 
 def test_nodes_outside_training_do_not_change_the_statistics():
-    data, task_of = uneven(), lambda given: Task.of(given, STANDARDIZED)
+    data, task_of = uneven(), lambda given: make_task(given, features="standardized")
     outside = (~data.train_mask[:, 0]).nonzero().flatten()
     x = data.x.clone()
     x[outside] = 7 * x[outside.flip(0)]

@@ -28,7 +28,7 @@ def test_every_model_ends_as_if_all_were_trained_to_the_end(model, sizes, monkey
     tables = {"model": {"hidden_channels": 8, "dropout": 0.4, "norm": "layer"}, "train": PATIENT}
     settings = resolve("toy", model, tables, models.complete, rewires=models[model].rewires)
     data = prepare(small_data(), settings)
-    task = Task.for_model(data, settings)
+    task = Task.of(data, settings)
     outcomes = train(task, settings, GROUP)
     assert sizes[0] == len(GROUP)
     assert sizes[-1] < len(GROUP)

@@ -41,7 +41,7 @@ def apart(count=4, size=24):
 
 def in_parts(data, settings, count):
     settings = replace(settings, train=replace(settings.train, partitions=count))
-    return Task.for_model(data, settings), settings
+    return Task.of(data, settings), settings
 
 
 def rewiring_settings(**tables):
@@ -60,7 +60,7 @@ def test_parts_without_a_halo_have_the_gradient_of_the_whole(name, tables):
     data, settings = apart(), make_settings(name, EXACT, epochs=8, **tables)
     task, parted = in_parts(data, settings, 4)
     assert [len(part.cut.nodes) for part in task.parts] == [24] * 4
-    assert_close_outcomes(train(task, parted, GROUP), train(Task.for_model(data, settings), settings, GROUP))
+    assert_close_outcomes(train(task, parted, GROUP), train(Task.of(data, settings), settings, GROUP))
 
 
 def test_a_replica_without_a_training_node_in_a_part_learns_from_the_others():
@@ -69,7 +69,7 @@ def test_a_replica_without_a_training_node_in_a_part_learns_from_the_others():
     data.train_mask[24:48] = False  # of both
     task, parted = in_parts(data, settings, 4)
     assert len(trainer.Trainer(task, parted, GROUP).batches) == 3
-    assert_close_outcomes(train(task, parted, GROUP), train(Task.for_model(data, settings), settings, GROUP))
+    assert_close_outcomes(train(task, parted, GROUP), train(Task.of(data, settings), settings, GROUP))
 
 
 def test_a_part_counts_its_own_training_nodes_only():
@@ -99,7 +99,7 @@ def test_every_pair_has_its_probability(symmetric):
     )
     task, parted = in_parts(data, settings, 4)
     model = build_model(settings, task, GROUP).eval()
-    whole = pair_probability(model, Task.for_model(data, settings), settings)
+    whole = pair_probability(model, Task.of(data, settings), settings)
     torch.testing.assert_close(pair_probability(model, task, parted), whole)
     assert pair_probability(build_model(make_settings(), task, GROUP), task, parted) is None
 
@@ -129,7 +129,7 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path, patience):
 
 def test_memory_is_that_of_the_largest_part():
     data, settings = apart(), make_settings("gcn")
-    whole = Task.for_model(data, settings)
+    whole = Task.of(data, settings)
     task, parted = in_parts(data, settings, 4)
     assert task.largest.graph.num_nodes == 24
     model = build_model(settings, whole, GROUP[:1])

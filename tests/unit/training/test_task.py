@@ -5,8 +5,7 @@ from torch_geometric.data import Data
 from gumbel_mpnn.data import from_graphml, from_npz, save_graph
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import SparseFeatures
-from gumbel_mpnn.settings import DataSettings
-from gumbel_mpnn.training import Task, data_hash
+from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, UserError
 from helpers import both_ways, changed, edges, make_task, replicas, small_data
 
@@ -50,12 +49,12 @@ def test_features_become_float32_and_sparse_where_that_pays(data):
 
 def test_a_missing_training_mask_is_named(data):
     with pytest.raises(DataError, match=r"^this graph has no train_mask: give it train_mask"):
-        Task.of(changed(data, train_mask=None), DataSettings())
+        make_task(changed(data, train_mask=None))
 
 
 @pytest.mark.parametrize("name", ["val_mask", "test_mask"])
 def test_another_missing_mask_is_empty(data, name):
-    task = Task.of(changed(data, **{name: None}), DataSettings())
+    task = make_task(changed(data, **{name: None}))
     assert getattr(task, name).sum(-1).tolist() == [0, 0]
 
 
@@ -71,7 +70,7 @@ def test_another_missing_mask_is_empty(data, name):
 )
 def test_what_data_lack_is_named(data, change, message):
     with pytest.raises(UserError, match=f"^{message}"):
-        Task.of(changed(data, **change), DataSettings())
+        make_task(changed(data, **change))
 
 
 def flipped(tensor):
