@@ -38,17 +38,14 @@ def vals(run):
     return {rung.name: rung.val for rung in run.choice.rungs}
 
 
-class TestRungs:
-    def test_from_plain_to_free_without_a_rank_twice(self):
-        rungs = read_rungs()
-        rewires = [models[rung.model].rewires for rung in rungs]
-        assert rewires == sorted(rewires)
-        spec = AutoSpec.of(small_data())
-        assert list(spec.rungs) == [rung.name for rung in rungs if rung.about]
-        assert spec.plain == [rung.name for rung in rungs if rung.model in ("mlp", "gcn", "sage", "appnp")]
-
-    def test_are_not_a_family_of_presets(self):
-        assert "auto" not in preset_families()
+def test_rungs_go_from_plain_to_free_and_are_no_family_of_presets():
+    rungs = read_rungs()
+    rewires = [models[rung.model].rewires for rung in rungs]
+    assert rewires == sorted(rewires)
+    spec = AutoSpec.of(small_data())
+    assert list(spec.rungs) == [rung.name for rung in rungs if rung.about]
+    assert spec.plain == [rung.name for rung in rungs if rung.model in ("mlp", "gcn", "sage", "appnp")]
+    assert "auto" not in preset_families()
 
 
 @pytest.fixture(scope="module")
@@ -273,37 +270,26 @@ class TestSeveralProcesses:
 
 
 class TestStructure:
-    """Positions among communities as features, on a graph that has none."""
+    """Positions among communities as features, on a graph that has none, or beside the features."""
 
-    def fitted(self, **options):
-        settings = {"data": {"features": "structure"}}
-        return fit(changed(small_data(), x=None), "gumbel-mpnn", preset=None, settings=settings, **FAST, **options)
+    def fitted(self, model="gumbel-mpnn", data=None, features="with-structure", **options):
+        data = small_data() if data is None else data
+        return fit(data, model, preset=None, settings={"data": {"features": features}}, **FAST, **options)
 
-    def test_a_run_can_be_used_and_is_loaded(self, tmp_path):
-        run = self.fitted(runs=tmp_path)
-        again = gm.load_run(run.folder.path, data=changed(small_data(), x=None))
+    @pytest.mark.parametrize(("features", "x"), [("structure", None), ("with-structure", small_data().x)])
+    def test_a_run_can_be_used_and_is_loaded(self, tmp_path, features, x):
+        data = changed(small_data(), x=x)
+        run = self.fitted(data=data, features=features, runs=tmp_path)
+        again = gm.load_run(run.folder.path, data=data)
         assert torch.equal(again.predict_proba(), run.predict_proba())
         assert torch.equal(run.rewire().x.to_dense(), run.data.x.to_dense())
-        state = run.folder.state(run.records[0].replica)  # as many dimensions as classes
-        assert state["backbone.convs.0.linear.weight"].shape[1] == int(small_data().y.max()) + 1
+        assert len(run.audit().edges)
+        if x is None:  # as many dimensions as classes
+            state = run.folder.state(run.records[0].replica)
+            assert state["backbone.convs.0.linear.weight"].shape[1] == int(data.y.max()) + 1
         other = changed(run.data, edge_index=run.data.edge_index[:, :-4])
         with pytest.raises(UserError, match="positions in the graph that they were trained on"):
             run.predict(other)
-
-
-class TestFeaturesWithStructure:
-    """Positions among communities beside the features."""
-
-    def fitted(self, model="gumbel-mpnn", data=None, **options):
-        data = small_data() if data is None else data
-        return fit(data, model, preset=None, settings=WITH_STRUCTURE, **FAST, **options)
-
-    def test_a_run_can_be_used_and_is_loaded(self, tmp_path):
-        run = self.fitted(runs=tmp_path)
-        again = gm.load_run(run.folder.path, data=small_data())
-        assert torch.equal(again.predict_proba(), run.predict_proba())
-        assert torch.equal(run.rewire().x, run.data.x)
-        assert len(run.audit().edges)
 
     def test_another_graph_is_refused(self):
         run = self.fitted("gcn")

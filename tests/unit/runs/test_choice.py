@@ -132,11 +132,6 @@ def test_sentences(made, sentence):
     assert made.sentence() == sentence
 
 
-def test_a_choice_is_read_back():
-    made = choice("free", 0.1, 0.01, {"gcn": 0.7, "free": 0.8})
-    assert Choice.from_dict(made.to_dict()) == made
-
-
 def test_auto_comes_before_its_controls_that_chose_the_same_runs(tmp_path):
     rung = Candidate("mlp", "", True, 0.8, 0.0, 0.1, 1, 1)
     for learned in ("frozen", "gumbel-mpnn", "random"):

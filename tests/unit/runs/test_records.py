@@ -16,7 +16,7 @@ from gumbel_mpnn.runs.store import Record, Summary, find_records, find_setting
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import train
 from gumbel_mpnn.util.errors import DataWarning, UserError
-from helpers import make_settings, make_task, replicas, small_data
+from helpers import changed, make_settings, make_task, replicas, small_data
 from quick_fit import TABLES, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::gumbel_mpnn.util.errors.DataWarning")
@@ -33,11 +33,8 @@ class TestSummary:
         assert summary.n == 2
         assert str(summary) == "60.00 ± 14.14 (std of 2)"
 
-    def test_a_single_value_has_no_spread(self):
-        assert Summary.of([0.25]) == Summary(mean=0.25, std=0.0, stderr=0.0, n=1)
-
-    def test_what_is_missing_is_left_out(self):
-        assert Summary.of([None, 0.25, math.nan]) == Summary.of([0.25])
+    def test_a_single_value_has_no_spread_and_what_is_missing_is_left_out(self):
+        assert Summary.of([None, 0.25, math.nan]) == Summary.of([0.25]) == Summary(mean=0.25, std=0.0, stderr=0.0, n=1)
 
     def test_no_values_have_no_mean(self):
         summary = Summary.of([None, None])
@@ -148,25 +145,22 @@ class TestNamesOfFolders:
             quick(runs=tmp_path / "runs", experiment=name)
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("name", ["a.b", "tune", "ä ö", "-", FINGERPRINT[:15], FINGERPRINT + "0", "split0-seed0"])
-    def test_other_experiments_are_found(self, tmp_path, name):
-        check_found(tmp_path, quick(runs=tmp_path, splits=[0], experiment=name))
-        assert gm.runs(tmp_path).experiment.tolist() == [name]
-
-    @pytest.mark.parametrize("name", [FINGERPRINT, ".hid", "..", "a/b", f".{FINGERPRINT}"])
-    def test_every_name_of_a_data_set_is_found(self, tmp_path, name):
-        data = small_data()
-        data.name = name
-        check_found(tmp_path, quick(data, runs=tmp_path, splits=[0]))
-
-    @pytest.mark.parametrize("name", [FINGERPRINT, ".hid"])
-    def test_every_name_of_the_folder_of_runs_is_found(self, tmp_path, name):
-        check_found(tmp_path / name, quick(runs=tmp_path / name, splits=[0]))
-
-
-def check_found(root, run):
-    (row,) = gm.runs(root, by="setting").to_dict("records")
-    assert row["folder"] == str(run.folder.path)
-    assert row["n"] == len(list(find_records(root))) == 1
-    assert gm.load_run(row["fingerprint"], runs=root, data=small_data()).records == run.records
-    assert len(gm.runs(run.folder.path)) == 1
+    @pytest.mark.parametrize(
+        ("experiment", "dataset", "folder"),
+        [
+            *[
+                (name, "own", "runs")
+                for name in ("a.b", "ä ö", "-", FINGERPRINT[:15], FINGERPRINT + "0", "split0-seed0")
+            ],
+            *[("train", name, "runs") for name in (FINGERPRINT, ".hid", "..", "a/b", f".{FINGERPRINT}")],
+            *[("train", "own", name) for name in (FINGERPRINT, ".hid")],
+        ],
+    )
+    def test_others_are_found(self, tmp_path, experiment, dataset, folder):
+        data, root = changed(small_data(), name=dataset), tmp_path / folder
+        run = quick(data, runs=root, splits=[0], experiment=experiment)
+        (row,) = gm.runs(root, by="setting").to_dict("records")
+        assert (row["folder"], row["experiment"]) == (str(run.folder.path), experiment)
+        assert row["n"] == len(list(find_records(root))) == 1
+        assert gm.load_run(row["fingerprint"], runs=root, data=data).records == run.records
+        assert len(gm.runs(run.folder.path)) == 1

@@ -103,14 +103,12 @@ def found(tmp_path_factory):
 
 
 class TestPresets:
-    def test_a_file_gives_the_settings_of_the_best_trial(self, found, tmp_path):
+    def test_a_file_gives_the_settings_of_the_best_trial_and_says_where_it_comes_from(self, found, tmp_path):
         path = found.save(tmp_path / "best.toml")
         again = RunSpec.of(DATA, "gumbel-mpnn", preset=path)
         assert again.settings == found.best.settings
         assert Session(found.search.runs, "tune").find(dataclasses.replace(again, splits=(0, 1))) is not None
-
-    def test_a_file_says_where_it_comes_from(self, found, tmp_path):
-        about = tomllib.loads(found.save(tmp_path / "best.toml").read_text())
+        about = tomllib.loads(path.read_text())
         assert about["tried"] == about["tuning"]["trials"] == 3
         assert {name: about["tuning"][name] for name in ("model", "dataset", "runs_of_each")} == {
             "model": "gumbel-mpnn",
@@ -119,10 +117,7 @@ class TestPresets:
         }
         assert (about["tuning"]["val"], about["tuning"]["stderr"]) == (found.best.val.mean, found.best.val.stderr)
         assert "test" not in about["tuning"]
-        assert "tuning" not in read_settings_file(tmp_path / "best.toml")
-
-    def test_its_model_is_the_default(self, found, tmp_path):
-        path = found.save(tmp_path / "best.toml")
+        assert "tuning" not in read_settings_file(path)
         assert default_model(DATA, path) == "gumbel-mpnn"
         plain = tmp_path / "plain.toml"
         plain.write_text("[train]\nlr = 0.1\n")
@@ -136,10 +131,7 @@ class TestPresets:
         assert spec.settings == found.best.settings
         assert spec.preset.tried == 3
         assert RunSpec.of(DATA, "gcn", preset="mine").preset is None
-
-    def test_candidates_of_an_own_preset_replace_those_of_the_data(self, found, tmp_path, monkeypatch):
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-        found.save_as("mine")
+        # Candidates of an own preset replace those of the data.
         data = changed(DATA, candidate_index=edges((0, 5)))
         for preset, candidates in (("mine", "two_hop"), ("tuned", "data")):
             read = RunSpec.of(data, "gumbel-mpnn", preset=preset).read().settings
@@ -205,18 +197,6 @@ class TestMistakes:
             tune(space=space, trials=2)
         assert sentence in str(error.value)
 
-    def test_unknown_components(self, no_training):
-        no_training()
-        space = {"rewiring": {"candidates": ["two-hops"], "keep": [0.5, 0.6]}}
-        with pytest.raises(UserError, match="called 'two-hops'"):
-            tune("gumbel-mpnn", space=space, trials=2)
-
-    def test_a_search_needs_validation_nodes(self, no_training):
-        no_training()
-        data = changed(DATA, val_mask=None)
-        with pytest.raises(UserError, match="a search compares settings on validation nodes"):
-            tune(data=data, settings={"train": {"select": "last"}}, trials=2)
-
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
@@ -226,9 +206,16 @@ class TestMistakes:
             ({"storage": "nosuch://me:secret@host/x"}, "cannot open the storage nosuch://me:…@host/x: "),
             ({"model": "auto"}, "'auto' chooses among settings by itself: name a model to tune"),
             ({"workers": 0}, "workers must be at least 1"),
+            ({"model": "gumbel-mpnn", "space": {"rewiring": {"candidates": ["two-hops"]}}}, "called 'two-hops'"),
+            (
+                {"data": changed(DATA, val_mask=None), "settings": {"train": {"select": "last"}}},
+                "a search compares settings on validation nodes",
+            ),
         ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )
-    def test_other_arguments(self, options, sentence):
+    def test_other_arguments(self, no_training, options, sentence):
+        no_training()
         with pytest.raises(UserError, match=sentence) as error:
             tune(**options)
         assert "secret" not in str(error.value)
