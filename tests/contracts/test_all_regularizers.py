@@ -65,7 +65,7 @@ def test_value_and_gradients_are_finite(name, case, dtype, undirected):
     logits = logits_for(3, classes=classes, scale=given.get("scale", 1.0), dtype=dtype)
     train = torch.full_like(TRAIN, given["train"]) if "train" in given else TRAIN
     leaves = [tensor.requires_grad_() for tensor in (logits, graph.theta, graph.weight)]
-    value = regularizer.weighted(logits, graph, Y % classes, train)
+    value = regularizer.penalty(logits, graph, Y % classes, train)
     assert value.shape == (3,)
     assert value.dtype == dtype
     assert value.isfinite().all()
@@ -93,7 +93,7 @@ def test_labels_outside_the_training_set_do_not_matter(name):
     def numbers(y):
         graph = rewired(pairs())
         leaves = [tensor.requires_grad_() for tensor in (logits_for(), graph.theta, graph.weight)]
-        value = regularizer.weighted(leaves[0], graph, y, TRAIN[:1])
+        value = regularizer.penalty(leaves[0], graph, y, TRAIN[:1])
         (value.sum() + 0 * sum(leaf.sum() for leaf in leaves)).backward()
         return [value, *(leaf.grad for leaf in leaves)]
 

@@ -17,10 +17,10 @@ GROUP = [Replica(k % 5, k // 5) for k in range(7)]
 
 
 @pytest.fixture
-def two_threads():
+def threads():
+    """Sets the number of threads until the end of the test."""
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
+    yield torch.set_num_threads
     torch.set_num_threads(before)
 
 
@@ -55,21 +55,21 @@ def test_groups_of_any_size_give_the_same_on_sparse_features(case):
 
 
 @pytest.mark.parametrize("case", ["sage", "scorer mixed", "scorer neighborhood"])
-def test_groups_of_any_size_give_the_same_on_two_threads(case, two_threads):
+def test_groups_of_any_size_give_the_same_on_two_threads(case, threads):
+    threads(2)
     assert_same_in_any_group(case)
 
 
 @pytest.mark.parametrize("case", ["gcn", "batch norm", "layer norm", "heads", "scorer mixed", "class weights"])
-def test_the_number_of_threads_changes_nothing(case):
+def test_the_number_of_threads_changes_nothing(case, threads):
     """On a graph whose arrays are so large that threads share every operation."""
     settings = settings_of(case)
     task = Task.of(prepare(small_data(nodes=3001, features=41, classes=5, splits=5), settings), settings)
     found = []
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
+    for count in (1, 2, 3):
+        threads(count)
         found.append(numbers(train(task, settings, GROUP[:2])))
-        assert torch.get_num_threads() == threads
-    torch.set_num_threads(1)
+        assert torch.get_num_threads() == count
     assert found[0] == found[1] == found[2]
 
 
@@ -94,19 +94,19 @@ def test_a_run_is_the_same_with_little_memory(tmp_path, trained):
 
 
 @pytest.mark.parametrize("count", [1, 1000, 50_000, 100_001])
-def test_totals_depend_neither_on_the_group_nor_on_threads(count):
+def test_totals_depend_neither_on_the_group_nor_on_threads(count, threads):
     x = normal(3, count, dtype=torch.float32)
     found = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
+    for number in (1, 2):
+        threads(number)
         found += [replica.total(x), torch.cat([replica.total(row[None].clone()) for row in x])]
-    torch.set_num_threads(1)
     assert all(torch.equal(one, found[0]) for one in found)
     torch.testing.assert_close(found[0].double(), x.double().sum(-1), rtol=1e-4, atol=1e-4)
 
 
-def test_losses_of_large_graphs_do_not_depend_on_the_group(two_threads):
+def test_losses_of_large_graphs_do_not_depend_on_the_group(threads):
     """Sums of more than 32,768 entries, which threads share."""
+    threads(2)
     logits, y = normal(3, 40_000, 4, dtype=torch.float32), torch.arange(40_000) % 4
     mask, bias = normal(3, 40_000, seed=1) > 0, normal(3, 1, seed=2, dtype=torch.float32).requires_grad_()
     weight = normal(3, 40_000, seed=3, dtype=torch.float32).abs()

@@ -86,7 +86,8 @@ class Terms:
         terms["classification"] = mean([cross_entropy(draw.logits, y, train_mask, weight) for draw in draws])
         for name, regularizer in self.regularizers.items():
             if regularizer.weight:
-                terms[name] = mean([regularizer.weighted(draw.logits, draw.graph, y, train_mask) for draw in draws])
+                values = [regularizer.penalty(draw.logits, draw.graph, y, train_mask) for draw in draws]
+                terms[name] = mean([regularizer.weight * value for value in values])
         if self.scorer.pair_loss:
             terms["pairs"] = self.scorer.pair_loss * pair_loss(theta, draws[0].graph.graph, y, train_mask)
         if self.settings.agreement and len(draws) > 1:

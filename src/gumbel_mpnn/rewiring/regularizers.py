@@ -47,10 +47,6 @@ class Regularizer(ABC):
             train_mask: Training nodes of every replica, [R, N].
         """
 
-    def weighted(self, logits: Tensor, graph: RewiredGraph, y: Tensor, train_mask: Tensor) -> Tensor:
-        """Weighted penalty λ · L of every replica, [R]; takes the arguments of `penalty`."""
-        return self.weight * self.penalty(logits, graph, y, train_mask)
-
     def __call__(self, out: Tensor, graph: RewiredGraph, data: Data) -> Tensor:
         """Weighted penalty λ · L, to be added to the loss.
 
@@ -74,7 +70,7 @@ class Regularizer(ABC):
         else:
             train_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
             y = train_mask[0].long()
-        value = self.weighted(logits, graph, y, train_mask)
+        value = self.weight * self.penalty(logits, graph, y, train_mask)
         return value[0] if out.dim() == 2 else value
 
     def __repr__(self) -> str:

@@ -64,10 +64,12 @@ def prepare(data: Data, settings: Settings, report: Report | None = None) -> Dat
     """
     features = settings.data.features
     if features == STRUCTURE:
-        data = _with_features(data, _positions_of(data))
+        positions, data = _positions_of(data), copy.copy(data)
+        data.x = positions
     prepared = models[settings.model].prepare(data, settings, report)
     if features == WITH_STRUCTURE and prepared.get("x") is not None:
-        prepared = _with_features(prepared, _beside(prepared.x, _positions_of(data, PER_CLASS)))
+        prepared = copy.copy(prepared)
+        prepared.x = _beside(prepared.x, _positions_of(data, PER_CLASS))
     return prepared
 
 
@@ -76,12 +78,6 @@ def _positions_of(data: Data, per_class: int = 1) -> Tensor:
     edges: Tensor = data.edge_index
     dimensions = per_class * max(2, num_classes(data))
     return _positions.get(edges, [edges], lambda: community_positions(data, dimensions), (dimensions, data.num_nodes))
-
-
-def _with_features(data: Data, x: Tensor) -> Data:
-    out = copy.copy(data)
-    out.x = x
-    return out
 
 
 def _beside(x: Tensor, positions: Tensor) -> Tensor:

@@ -24,10 +24,6 @@ def small_graphs(sizes=(7, 1, 12, 9, 3)):
     ]
 
 
-def one_by_one(graphs, transform):
-    return [transform(graph) for graph in graphs]
-
-
 def model_for(scorer, **options):
     torch.manual_seed(0)
     model = gm.GumbelMPNN(in_channels=4, out_channels=2, hidden_channels=8, scorer=scorer, **options)
@@ -40,7 +36,7 @@ def model_for(scorer, **options):
 @each_scorer
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
 def test_a_batch_gets_the_predictions_of_its_graphs(scorer, backbone):
-    graphs = one_by_one(small_graphs(), gm.candidates.Local(3))
+    graphs = [gm.candidates.Local(3)(graph) for graph in small_graphs()]
     model = model_for(scorer, backbone=backbone)
     together = model(Batch.from_data_list(graphs))
     torch.testing.assert_close(together, torch.cat([model(graph) for graph in graphs]))
@@ -60,7 +56,7 @@ def assert_learned(part, expected):
 @pytest.mark.parametrize("undirected", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_the_learned_graph_of_a_batch_can_be_taken_apart(undirected, weighted):
-    graphs = one_by_one(small_graphs(), gm.candidates.Local(3))
+    graphs = [gm.candidates.Local(3)(graph) for graph in small_graphs()]
     if weighted:
         for graph in graphs:
             graph.edge_weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(graph.num_nodes))

@@ -16,18 +16,18 @@ def masks(*rows):
     return torch.tensor(rows, dtype=torch.bool)
 
 
-def test_accuracy_worked_by_hand():
-    logits = scores([-1.0, 2.0, -3.0, 4.0, 1.0], [-1.0, 2.0, 3.0, -4.0, 1.0], [-1.0, 2.0, -3.0, 4.0, 1.0])
-    mask = masks([1, 1, 1, 1, 0], [1, 1, 1, 1, 0], [1, 0, 1, 1, 0])
-    assert accuracy(logits, Y, mask).tolist() == pytest.approx([0.5, 1.0, 1 / 3])
-
-
-def test_accuracy_gives_a_tie_to_the_first_class():
-    assert accuracy(torch.zeros(1, 5, 3), Y, masks([1, 1, 1, 1, 0])).tolist() == [0.5]
-
-
-def test_an_unknown_label_in_a_mask_is_never_right():
-    assert accuracy(scores([-1.0, 2.0, 3.0, -4.0, 1.0]), Y, masks([1, 1, 1, 1, 1])).tolist() == pytest.approx([0.8])
+@pytest.mark.parametrize(
+    ("lead", "mask", "expected"),
+    [
+        ([-1.0, 2.0, -3.0, 4.0, 1.0], [1, 1, 1, 1, 0], 0.5),
+        ([-1.0, 2.0, 3.0, -4.0, 1.0], [1, 1, 1, 1, 0], 1.0),
+        ([-1.0, 2.0, -3.0, 4.0, 1.0], [1, 0, 1, 1, 0], 1 / 3),
+        ([-1.0, 2.0, 3.0, -4.0, 1.0], [1, 1, 1, 1, 1], 0.8),  # an unknown label is never right
+        ([0.0, 0.0, 0.0, 0.0, 0.0], [1, 1, 1, 1, 0], 0.5),  # a tie goes to the first class
+    ],
+)
+def test_accuracy_worked_by_hand(lead, mask, expected):
+    assert accuracy(scores(lead), Y, masks(mask)).tolist() == pytest.approx([expected])
 
 
 @pytest.mark.parametrize(
