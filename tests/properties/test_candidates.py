@@ -158,22 +158,6 @@ def test_global_is_the_best_of_all_pairs_for_any_numbers(data, pairs, kind):
 
 
 @bounded
-@given(st.data(), st.integers(0, 30), KINDS, st.booleans())
-def test_each_graph_of_a_batch_is_searched_alone(draws, count, kind, locally):
-    data = draws.draw(graphs(whole_numbers=kind == "dot", batched=True))
-    assume(not rounding_decides(data, kind))
-    strategy = Local(count + 1, kind) if locally else Global(count, kind)
-    expected = set()
-    for graph in data.batch.unique():
-        nodes = (data.batch == graph).nonzero().flatten()
-        start = int(nodes[0])
-        inside = data.edge_index[:, data.batch[data.edge_index[0]] == graph]
-        found = as_set(strategy(Data(x=data.x[nodes], edge_index=inside - start)))
-        expected |= {(first + start, second + start) for first, second in found}
-    assert as_set(strategy(data)) == expected
-
-
-@bounded
 @given(st.data(), strategies(), st.integers(1, 20_000))
 def test_memory_does_not_change_the_result(draws, strategy, budget):
     kind = getattr(strategy, "similarity", "dot")

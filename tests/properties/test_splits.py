@@ -25,13 +25,6 @@ def test_split_k_is_a_function_of_labels_seed_and_k(y, protocol, seed, count):
         assert np.array_equal(mask, longer[:, :count])
 
 
-@given(labels, protocols, seeds)
-def test_the_global_random_state_is_neither_read_nor_changed(y, protocol, seed):
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    random_masks(y, protocol, seed, 1)
-    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
 @given(labels, st.floats(0, 0.6), st.floats(0, 0.4), seeds)
 def test_each_class_gives_its_share_to_within_a_node(y, train, val, seed):
     masks = deal(y, shares(train, val), seed)

@@ -5,14 +5,11 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
-from torch_geometric import typing
 from torch_geometric.data import Data
-from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader, RandomNodeLoader
+from torch_geometric.loader import ClusterData, ClusterLoader, RandomNodeLoader
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.util.errors import DataError
-
-WITH_SAMPLING = typing.WITH_PYG_LIB or typing.WITH_TORCH_SPARSE
 
 
 def path_of_six() -> Data:
@@ -95,16 +92,6 @@ def test_a_cluster_loader():
     together = next(iter(ClusterLoader(PartsByHand(data, num_parts=2, log=False), batch_size=2)))
     every = gm.candidates.for_batch(together, data.candidate_index)
     assert original_pairs(every) == [(0, 2), (0, 5), (1, 4), (3, 5)]
-
-
-@pytest.mark.skipif(not WITH_SAMPLING, reason="needs pyg-lib or torch-sparse")
-def test_a_neighbor_loader():
-    data = path_of_six()
-    for batch in NeighborLoader(data, num_neighbors=[2, 2], batch_size=2):
-        found = gm.candidates.for_batch(batch, data.candidate_index)
-        here = set(found.n_id.tolist())
-        among = [pair for pair in map(tuple, data.candidate_index.T.tolist()) if here.issuperset(pair)]
-        assert original_pairs(found) == sorted(among)
 
 
 def test_what_cannot_be_renumbered_is_told():

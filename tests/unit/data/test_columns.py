@@ -1,6 +1,5 @@
 """Features and classes from the columns of a table."""
 
-import json
 import warnings
 
 import pytest
@@ -65,12 +64,6 @@ class TestDescribed:
         assert described("f", words) is None
 
 
-class TestFeatureColumn:
-    @pytest.mark.parametrize("column", [FeatureColumn("a"), FeatureColumn("b", ("x", ""))])
-    def test_there_and_back_as_json(self, column):
-        assert FeatureColumn.from_dict(json.loads(json.dumps(column.to_dict()))) == column
-
-
 class TestAll:
     def test_numbers_booleans_and_categories_in_the_order_of_the_file(self, nodes):
         path = nodes(color=COLORS, size=range(20), wild=["Yes", "no"] * 10, big=["True", "false"] * 10)
@@ -82,11 +75,6 @@ class TestAll:
             FeatureColumn("big"),
         ]
         assert data.x[:3].tolist() == [[0, 1, 0, 0, 1, 1], [1, 0, 0, 1, 0, 0], [0, 0, 1, 2, 1, 1]]
-
-    def test_booleans_with_gaps_are_categories(self, nodes):
-        data = quietly(nodes(wild=["TRUE", "", "false", "true"] * 5), label="kind")
-        assert data.feature_columns == [FeatureColumn("wild", ("false", "true", ""))]
-        assert data.x[:4].tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
     def test_text_and_dates_are_left_out_with_one_warning(self, nodes):
         born = [f"2020-01-0{k % 2 + 1}" for k in range(20)]

@@ -44,18 +44,12 @@ def test_the_order_of_the_folders(tmp_path, monkeypatch, cache):
         search_roots(tmp_path / "none")
 
 
-def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, serve, cache):
-    serve(CONTENT)
-    assert obtain("tiny", [FILE], tmp_path) == [cache / "a/b.npz"]
-    assert (cache / "a/b.npz").read_bytes() == CONTENT
-    assert left_in(cache) == ["a/b.npz"]
-
-
-def test_a_real_url_is_opened(tmp_path, monkeypatch, cache):
+def test_a_missing_file_is_downloaded_into_the_cache(tmp_path, monkeypatch, cache):
     monkeypatch.setattr(urllib.request, "urlopen", URLOPEN)
     original = put(tmp_path / "server")
-    obtain("tiny", [File("b.npz", original.as_uri(), FILE.sha256)])
+    assert obtain("tiny", [File("b.npz", original.as_uri(), FILE.sha256)]) == [cache / "b.npz"]
     assert (cache / "b.npz").read_bytes() == CONTENT
+    assert left_in(cache) == ["b.npz"]
 
 
 def test_offline_one_sentence_names_the_files_and_the_folder(tmp_path, cache):
@@ -85,9 +79,8 @@ def test_a_truncated_or_altered_file_is_named(tmp_path, content):
         obtain("tiny", [FILE], tmp_path)
 
 
-@pytest.mark.parametrize("content", [CONTENT + b"0", CONTENT[:-1]], ids=["altered", "broken off"])
-def test_a_wrong_checksum_leaves_nothing(serve, cache, content):
-    serve(content)
+def test_a_wrong_checksum_leaves_nothing(serve, cache):
+    serve(CONTENT[:-1])
     with pytest.raises(DataError, match=r"https://x/b\.npz did not return the published a/b\.npz"):
         obtain("tiny", [FILE])
     assert left_in(cache) == []

@@ -16,7 +16,7 @@ from gumbel_mpnn.data.export import MOST_FEATURES, is_directed
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.rewiring.learned_graph import as_data
 from gumbel_mpnn.util.errors import DataError, DataWarning, UserError
-from helpers import changed, edges
+from helpers import edges
 
 #     a – b – c    d (alone)      a – c was added; c has no label
 GRAPH = Data(
@@ -179,15 +179,6 @@ def test_the_graphs_of_a_batch_are_saved_one_by_one(tmp_path, suffix, read):
         assert (back.node_ids, back.class_names) == (GRAPH.node_ids, GRAPH.class_names)
 
 
-def test_numbers_called_label_are_no_feature_of_a_file_that_does_not_say(tmp_path):
-    graph = networkx.Graph([("a", "b")])
-    networkx.set_node_attributes(graph, {"a": {"label": 0, "f": 1}, "b": {"label": 1, "f": 2}})
-    networkx.write_graphml(graph, tmp_path / "g.graphml")
-    back = from_graphml(tmp_path / "g.graphml")
-    assert (back.y, back.x.tolist()) == (None, [[1], [2]])
-    assert from_graphml(tmp_path / "g.graphml", "f", ["label"]).x.tolist() == [[0], [1]]
-
-
 def test_a_column_of_that_name_that_holds_no_numbers_is_passed_over(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,kind,f\na,dog,1\nb,cat,2\n")
     (tmp_path / "edges.csv").write_text("source,target,probability\na,b,high\n")
@@ -211,12 +202,3 @@ def test_what_a_run_learned_can_be_trained_on(tmp_path, suffix, read):
         back = read(path)
     equal(back, rewired, "x", "y", *OF_EDGES)
     assert back.num_nodes == 1000
-    masks = {name: rewired[name] for name in ("train_mask", "val_mask", "test_mask")}  # GraphML has none of many splits
-    rewired = changed(rewired, name=None)  # files do not name a data set, which has settings of its own
-    unweighted = changed(rewired, edge_weight=None)
-    from_file, from_memory, without_weights = (
-        gm.fit(graph, "gcn", splits=[0], settings=tables, device="cpu").predict_proba()
-        for graph in (changed(back, **masks), rewired, unweighted)
-    )
-    assert torch.equal(from_file, from_memory)
-    assert not torch.allclose(from_file, without_weights)

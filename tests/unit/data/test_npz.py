@@ -1,12 +1,9 @@
-import zipfile
-
 import numpy as np
 import pytest
 import torch
 from graph_files import tiny_arrays, write_npz
 
 from gumbel_mpnn.data import check, from_npz
-from gumbel_mpnn.data.npz import read_npz
 from gumbel_mpnn.util.errors import DataError, DataWarning
 
 
@@ -119,17 +116,14 @@ def test_all_missing_arrays_are_named_at_once(tmp_path):
     [
         ({"edges": np.zeros((2, 5), dtype=int)}, r"'edges' of .* must be integers of shape \[E, 2\], not int64 \["),
         ({"edges": np.zeros((5, 2))}, r"'edges' of .* must be integers of shape \[E, 2\], not float64"),
-        ({"edges": np.zeros((5, 2), "m8[s]")}, "'edges' of .* must be integers .*, not timedelta64"),
         ({"edges": np.array([[0, 1], [0, 6]])}, r"g\.npz: edge 1 goes from node 0 to node 6, but nodes are 0 to 5"),
         ({"node_labels": np.zeros((6, 1), dtype=int)}, r"'node_labels' of .* must be integers of shape \[N\]"),
-        ({"node_labels": np.array([0, 1.5, 0, 1, 0, 1])}, r"'node_labels' of .* must be integers of shape \[N\]"),
         ({"node_labels": np.array([0, -2, 0, 1, 0, 1])}, r"g\.npz: labels are from -1, which means unknown, not -2"),
         (
             {"node_labels": np.array([0, "a", None], dtype=object)},
             "not a complete npz file of numbers and text .Object",
         ),
         ({"node_features": np.zeros(6)}, r"'node_features' of .* must be real numbers of shape \[N, F\]"),
-        ({"node_features": np.full((6, 1), "a")}, "'node_features' of .* must be real numbers"),
         ({"node_features": np.ones((6, 1), complex)}, "'node_features' of .* must be real numbers .*, not complex128"),
         ({"val_masks": np.zeros((2, 7), dtype=bool)}, r"'val_masks' of .* of shape \[S, 6\], not bool \[2, 7\]"),
         ({"val_masks": np.zeros((1, 6), dtype=bool)}, "same number of splits"),
@@ -186,23 +180,3 @@ class TestDamage:
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"g\.npz is not a complete npz file of .* \(.+\): write it again"):
             from_npz(path)
-
-    @pytest.mark.parametrize("content", [b"not an array", b"\x93NUMPY\x09\x00" + bytes(100)])
-    def test_members_that_are_no_arrays(self, tmp_path, content):
-        with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
-            archive.writestr("edges.npy", content)
-        with pytest.raises(DataError, match=r"g\.npz (is not a complete npz file|has no array)"):
-            from_npz(tmp_path / "g.npz")
-
-    def test_what_numpy_writes_is_read(self, tmp_path):
-        arrays = {
-            "text": np.array(["a", "bcd"]),
-            "number": np.int64(3),
-            "none": np.empty((0, 2)),
-            "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-            "swapped": np.arange(3, dtype=">i4"),
-        }
-        np.savez_compressed(tmp_path / "all.npz", **arrays)
-        read = read_npz(tmp_path / "all.npz")
-        assert read.keys() == arrays.keys()
-        assert all(np.array_equal(read[name], value) for name, value in arrays.items())

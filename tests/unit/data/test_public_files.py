@@ -11,7 +11,6 @@ from graph_files import write_npz, write_ogb, write_planetoid
 from gumbel_mpnn.data.public_files import (
     read_binary,
     read_facebook,
-    read_geom_gcn_splits,
     read_ogb,
     read_planetoid,
 )
@@ -55,15 +54,6 @@ class TestPlanetoid:
         paths[0].write_bytes(content)
         with pytest.raises(DataError, match=r"contains .*: replace the file"):
             read_planetoid(paths)
-
-    def test_geom_gcn_splits_are_stacked(self, tmp_path):
-        for k in range(2):
-            part = np.roll([0, 0, 1, 2], k)
-            arrays = {f"{name}_mask": (part == i).astype(np.uint8) for i, name in enumerate(("train", "val", "test"))}
-            np.savez(tmp_path / f"{k}.npz", **arrays)
-        masks = read_geom_gcn_splits([tmp_path / "0.npz", tmp_path / "1.npz"])
-        assert masks.train.T.tolist() == [[True, True, False, False], [False, True, True, False]]
-        assert masks.test.dtype == bool
 
 
 class TestOGB:

@@ -9,15 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, to_undirected
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.data import check, from_csv
-from gumbel_mpnn.data.check import set_edges
 from gumbel_mpnn.runs.run import read_again
 from gumbel_mpnn.training import data_hash
 from gumbel_mpnn.util.errors import DataError, DataWarning
@@ -34,7 +28,6 @@ p2,007
 
 NA,p1
 """
-EDGE_PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30)
 
 
 @pytest.fixture
@@ -171,11 +164,6 @@ class TestEdges:
         assert data.edge_index.T.tolist() == [[0, 1], [0, 3], [1, 0], [3, 0]]
         assert data.edge_weight.tolist() == [0.5, 3, 0.5, 3]
 
-    def test_self_loops_and_isolated_nodes_are_counted_and_duplicates_are_one_edge(self, read):
-        facts = check(read(edges="s,t\np1,p1\np1,p2\np1,p2\n", features=False))
-        counts = (facts.num_self_loops, facts.num_duplicate_edges, facts.num_isolated, facts.num_edges)
-        assert counts == (1, 0, 2, 1)
-
     @pytest.mark.parametrize("edges", ["", "\n\n", "from,to\n", "s,t,weight,given\n"])
     def test_none(self, read, tmp_path, edges):
         data = read(edges=edges, features=False)
@@ -213,13 +201,6 @@ class TestEdges:
             f"of the edges in {tmp_path / 'edges.csv'}, 'kind' and 'since' are not used: models use the column weight"
             " only"
         ]
-
-    @given(pairs=EDGE_PAIRS, undirected=st.booleans())
-    def test_they_are_sorted_merged_and_mirrored_as_pyg_does_it(self, pairs, undirected):
-        index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T.contiguous()
-        data = Data(edge_index=index, num_nodes=7)
-        set_edges(data, undirected)
-        assert torch.equal(data.edge_index, (to_undirected if undirected else coalesce)(index, num_nodes=7))
 
 
 class TestParquet:

@@ -154,9 +154,6 @@ class TestLeafCount:
             assert torch.stack([small[mask][small.y == label].sum(0) for label in range(7)]).eq(count).all()
         assert not torch.equal(small.test_mask[:, 0], small.test_mask[:, 1])
 
-    def test_edges_go_up(self, small):
-        assert small.edge_index[0].gt(small.edge_index[1]).all()
-
     def test_the_seed_decides(self, small):
         again = leaf_count(max_trees=140)
         assert torch.equal(again.x, small.x)

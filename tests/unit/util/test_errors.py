@@ -2,7 +2,7 @@
 
 import pytest
 
-from gumbel_mpnn.util.errors import UnknownNameError, UserError, counted, did_you_mean, unknown_name
+from gumbel_mpnn.util.errors import counted, did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,6 @@ from gumbel_mpnn.util.errors import UnknownNameError, UserError, counted, did_yo
 )
 def test_did_you_mean_names_the_nearest_or_all(name, known, answer):
     assert did_you_mean(name, known) == answer
-
-
-def test_unknown_name_is_one_whole_sentence():
-    error = unknown_name("model", "gnc", ["gcn", "mlp"])
-    assert isinstance(error, UnknownNameError)
-    assert isinstance(error, UserError)
-    assert str(error) == "there is no model called 'gnc': did you mean 'gcn'?"
 
 
 def test_counted():

@@ -16,11 +16,6 @@ def twice(number: int) -> int:
     return 2 * number
 
 
-def test_a_compiled_function_gives_the_same():
-    assert compiled(twice)(21) == 42
-    assert isinstance(compiled(twice), numba.core.dispatcher.Dispatcher)
-
-
 def test_it_compiles_where_nothing_can_be_written(monkeypatch):
     def refuse(*arguments, cache=False, **options):
         if cache:
