@@ -20,12 +20,3 @@ def test_equal_to_the_definition(pairs):
     a = brute.matrix(pairs, NODES)
     expected = [brute.curvature_of(a, i, j) if i != j else 0.0 for i, j in pairs]
     assert balanced_forman(data).tolist() == pytest.approx(expected, abs=1e-12)
-
-
-@given(pairs=PAIRS, order=st.permutations(range(NODES)))
-@settings(max_examples=30, deadline=None)
-def test_names_of_nodes_do_not_matter(pairs, order):
-    edge_index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
-    one = balanced_forman(Data(edge_index=edge_index, num_nodes=NODES))
-    other = balanced_forman(Data(edge_index=torch.tensor(order)[edge_index], num_nodes=NODES))
-    torch.testing.assert_close(one, other)

@@ -64,11 +64,6 @@ def test_markdown_says_what_the_cells_say(words):
 
 
 @given(tables())
-def test_text_has_a_line_for_each_row(table):
-    assert len(table.render("text").split("\n")) == 2 + len(table.rows)
-
-
-@given(tables())
 def test_csv_is_read_again(table):
     names, *rows = csv.reader(io.StringIO(table.render("csv") + "\n", newline=""))
     assert names == table.columns

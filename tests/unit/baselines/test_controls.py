@@ -6,13 +6,12 @@ import torch
 from gumbel_mpnn.baselines import Frozen, RandomEdges
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.nn import GCN
-from gumbel_mpnn.rewiring import GumbelMPNN
 from gumbel_mpnn.rewiring.scorers import scorers
 from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.settings import RewiringSettings, resolve
 from gumbel_mpnn.training import build_model, models, train
 from gumbel_mpnn.training.trainer import Trainer
-from helpers import assert_close_outcomes, make_task, normal, numbers, random_edges, replicas, small_data
+from helpers import make_task, normal, random_edges, replicas, small_data
 
 ALL_TERMS = {
     "samples": 2,
@@ -74,12 +73,6 @@ class TestFrozen:
         assert not optimized & {id(parameter) for parameter in model.rewirer.parameters()}
         assert {id(parameter) for parameter in model.belief_head.parameters()} <= optimized
 
-    def test_a_gumbel_mpnn_has_the_groups_it_had(self):
-        model = GumbelMPNN(in_channels=6, out_channels=3, hidden_channels=8, scorer="bilinear", origin="learned")
-        others, rewirer = (group["params"] for group in model.parameter_groups(settings("gumbel-mpnn")))
-        assert list(map(id, rewirer)) == list(map(id, model.rewirer.parameters()))
-        assert list(map(id, others)) == list(map(id, model.backbone.parameters()))
-
     def test_its_settings_are_those_of_gumbel_mpnn(self):
         frozen, learned = (RunSpec.of("cora", name, preset="few-labels") for name in ("frozen", "gumbel-mpnn"))
         assert frozen.settings.rewiring == learned.settings.rewiring
@@ -125,13 +118,6 @@ class TestRandomEdges:
         before, after = trained("random", scorer=scorer, origin="learned", **ALL_TERMS)
         for name, value in before.items():
             assert torch.equal(value, after[name]) == (not name.startswith("backbone.")), name
-
-    def test_replicas_train_together_as_they_do_alone(self):
-        where, both = task(), replicas((0, 0), (1, 3))
-        chosen = settings("random", samples=2, agreement=1.0)
-        together = train(where, chosen, both)
-        assert_close_outcomes(together, [train(where, chosen, [replica])[0] for replica in both])
-        assert numbers(train(where, chosen, both)) == numbers(together)
 
     def test_what_it_sets_itself_is_in_its_settings(self):
         spec = RunSpec.of("cora", "random", preset="few-labels")

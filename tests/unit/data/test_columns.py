@@ -93,6 +93,8 @@ class TestAll:
             " number there, or words everywhere if the values are categories"
         )
         assert data.x is None
+        with pytest.raises(DataError, match="the column 'size' cannot be a feature, since line 21 of"):
+            from_csv(path, label="kind", features=["size"])
 
     @pytest.mark.parametrize("cell", ["", "nan", "inf"])
     def test_every_node_needs_a_finite_number(self, nodes, cell):
@@ -111,27 +113,15 @@ class TestNamed:
         assert data.feature_columns == [FeatureColumn("city", tuple(f"c{k}" for k in range(10)))]
         assert data.x.sum(0).tolist() == [2] * 10
 
-    @pytest.mark.parametrize(
-        ("cells", "message"),
-        [
-            (
-                [f"name {k}" for k in range(20)],
-                "column 'f' of {} cannot be used, since text and dates are no features: a feature has numbers,"
-                " booleans, or at most 20 different words, each at 5 nodes on average (100 and 2 if you name it"
-                " in features= or --features)",
-            ),
-            (
-                [*range(19), "large"],
-                "the column 'f' cannot be a feature, since line 21 of {} has 'large', which is not a number: write a"
-                " number there, or words everywhere if the values are categories",
-            ),
-        ],
-    )
-    def test_what_cannot_be_used(self, nodes, cells, message):
-        path = nodes(f=cells)
+    def test_text_cannot_be_used(self, nodes):
+        path = nodes(f=[f"name {k}" for k in range(20)])
         with pytest.raises(DataError) as caught:
             from_csv(path, label="kind", features=["f"])
-        assert str(caught.value) == message.format(path)
+        assert str(caught.value) == (
+            f"column 'f' of {path} cannot be used, since text and dates are no features: a feature has numbers,"
+            " booleans, or at most 20 different words, each at 5 nodes on average (100 and 2 if you name it"
+            " in features= or --features)"
+        )
 
 
 class TestTrained:

@@ -170,7 +170,8 @@ def test_the_raw_folder_of_ogb(tmp_path, monkeypatch):
     monkeypatch.setitem(specs, "ogbn-arxiv", dataclasses.replace(specs["ogbn-arxiv"], files=files, **counts))
     data = load("ogbn-arxiv", split=0, root=tmp_path)
     assert data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
-    assert data.x.shape == (4, 2)
+    assert torch.allclose(data.x, torch.tensor([[0.5, 1], [-1, 2], [0, 3], [0.001, 4]]))
+    assert data.y.tolist() == [0, 1, 1, 0]
     assert data.test_mask.tolist() == [False, False, False, True]
     assert load("ogbn-arxiv", root=tmp_path, directed=True).edge_index.tolist() == [[0, 0, 1], [1, 2, 0]]
 

@@ -61,13 +61,6 @@ class TestOGB:
     def paths(self, tmp_path):
         return list(write_ogb(tmp_path).values())
 
-    def test_the_raw_folder(self, paths):
-        data = read_ogb(paths)
-        assert data.edge_index.T.tolist() == [[0, 1], [0, 2], [1, 0]]
-        assert data.y.tolist() == [0, 1, 1, 0]
-        assert torch.allclose(data.x, torch.tensor([[0.5, 1], [-1, 2], [0, 3], [0.001, 4]]))
-        assert chosen(data) == [[0, 1], [2], [3]]
-
     @pytest.mark.parametrize("content", [b"a\nb\n", b"\x00"])
     def test_a_table_of_another_kind_is_named(self, paths, content):
         paths[1].write_bytes(gzip.compress(content) if b"a" in content else content)

@@ -117,6 +117,3 @@ class TestMasks:
         data.y[5], data.node_ids = -1, list("abcdef")
         with pytest.raises(DataError, match=r"node 5 \('f'\) is in a mask of split 0 but has no label"):
             check_masks(data)
-        data.val_mask = torch.ones(6)
-        with pytest.raises(DataError, match="val_mask must be bool"):
-            check_masks(data)

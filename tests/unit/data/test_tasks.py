@@ -1,4 +1,5 @@
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,16 @@ from gumbel_mpnn.util.errors import UserError
 from helpers import both_ways, edges
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@pytest.mark.parametrize("make", [demo_graph, bottleneck, partial(leaf_count, max_trees=140)])
+def test_the_seed_decides(make):
+    data, again, other = make(), make(), make(seed=1)
+    assert torch.equal(data.x, again.x)
+    assert torch.equal(data.test_mask, again.test_mask)
+    assert not torch.equal(data.x, other.x)
+    if make is not demo_graph:
+        assert torch.equal(make(num_splits=2).train_mask[:, :1], make(num_splits=1).train_mask)
 
 
 class TestDemo:
@@ -41,10 +52,6 @@ class TestDemo:
         kind = torch.zeros(1000, 1000)
         kind[data.edge_index[0], data.edge_index[1]] = data.edge_is_core.float() + 1
         assert torch.equal(kind, kind.T)
-
-    def test_the_seed_decides(self, data):
-        assert torch.equal(demo_graph().x, data.x)
-        assert not torch.equal(demo_graph(1).x, data.x)
 
 
 class TestBottleneck:
@@ -81,12 +88,6 @@ class TestBottleneck:
         assert (data.y[data.y >= 0].bincount() / 1000 - 0.2).abs().max() < 0.05
         tests = torch.stack([data.y[data.test_mask[:, k]].bincount(minlength=5) for k in range(10)]).sum(0) / 2000
         assert (tests - 0.2).abs().max() < 0.05
-
-    def test_the_seed_decides(self):
-        data, again, other = bottleneck(), bottleneck(num_splits=2), bottleneck(seed=1)
-        assert torch.equal(data.x, again.x)
-        assert torch.equal(data.test_mask[:, :2], again.test_mask)
-        assert not torch.equal(data.y, other.y)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -153,12 +154,6 @@ class TestLeafCount:
         for mask, count in zip(MASKS, (14, 2, 4), strict=True):
             assert torch.stack([small[mask][small.y == label].sum(0) for label in range(7)]).eq(count).all()
         assert not torch.equal(small.test_mask[:, 0], small.test_mask[:, 1])
-
-    def test_the_seed_decides(self, small):
-        again = leaf_count(max_trees=140)
-        assert torch.equal(again.x, small.x)
-        assert torch.equal(again.train_mask, small.train_mask[:, :1])
-        assert not torch.equal(leaf_count(max_trees=140, seed=1).x, small.x)
 
     @pytest.mark.parametrize(
         ("options", "message"),

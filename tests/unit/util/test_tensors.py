@@ -40,14 +40,6 @@ def test_made_once_and_anew_after_a_change(owner):
     assert counted(memo, Owner(), None, "another fact") == 1
 
 
-def test_looks_that_take_turns_are_each_made_once(owner):
-    memo, sources = TensorCache(), [torch.ones(2), torch.ones(2), None]
-    ways = list(zip(sources, ["a", "b", "a"], strict=True))
-    assert [counted(memo, owner, *way) for way in ways * 2] == [1, 1, 1, 0, 0, 0]
-    sources[0].add_(1)
-    assert [counted(memo, owner, *way) for way in ways * 2] == [1, 0, 0, 0, 0, 0]
-
-
 def test_the_look_that_was_asked_for_longest_ago_goes_first(owner):
     memo, results = TensorCache(), [Owner() for _ in range(MAX_RESULTS + 1)]
     gone = [weakref.ref(result) for result in results]
