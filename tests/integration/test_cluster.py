@@ -21,7 +21,7 @@ from experiments.training import Options, selected_jobs, train
 from gumbel_mpnn import UserError
 from gumbel_mpnn.runs import workers as module
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.workers import workers
+from gumbel_mpnn.runs.workers import open_workers
 from helpers import small_data
 from quick_fit import TABLES, contents, figures, quick
 
@@ -104,7 +104,7 @@ def address(environment):
 
 @pytest.fixture
 def tasks(address, environment):
-    with workers(on="ray", device="cpu") as found:
+    with open_workers(on="ray", device="cpu") as found:
         yield found
     for name in ("kill-once", "kill-always"):
         (environment / name).unlink(missing_ok=True)

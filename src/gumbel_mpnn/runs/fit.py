@@ -20,10 +20,10 @@ from gumbel_mpnn.nn import models as registered
 from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import Session, open_workers
+from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import RunSpec, Transform
 from gumbel_mpnn.runs.store import Record
-from gumbel_mpnn.runs.workers import LOCAL
+from gumbel_mpnn.runs.workers import LOCAL, open_workers
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model
 from gumbel_mpnn.settings.presets import AUTO, list_presets
@@ -75,9 +75,8 @@ def fit(
         overrides: Settings such as `["model.dropout=0.7", ...]`, which override both.
         transform: Applied to the data after reading and splitting.
         root: Folder with the files of the data sets.
-        runs: Folder of the runs. Finished runs are not trained again, and interrupted ones are continued. Runs that
-            diverged raise a `DivergedError`, which names the file to delete to try them again. None for a temporary
-            folder that is deleted with the result.
+        runs: Folder of the runs. Finished runs are not trained again, and interrupted ones are continued. None for a
+            temporary folder that is deleted with the result.
         experiment: Folder within `runs`.
         device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
         memory: Bytes that training may use; all free memory by default.

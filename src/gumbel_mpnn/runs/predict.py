@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch_geometric.data import Batch, Data
 
 from gumbel_mpnn.data.check import IDENTITY, as_tensors, check_label_form, warn_of_ignored
 from gumbel_mpnn.data.columns import FeatureColumn
-from gumbel_mpnn.data.splits import by_split
+from gumbel_mpnn.data.splits import MASKS, by_split
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.graph.pairs import can_be_taken_apart
 from gumbel_mpnn.nn import TrainableModel
@@ -28,7 +27,7 @@ from gumbel_mpnn.training import Task, build_model, data_hash, pick_device, prep
 from gumbel_mpnn.training.build import STRUCTURE, WITH_STRUCTURE, class_scores, pair_probability
 from gumbel_mpnn.training.metrics import NEED_TWO_CLASSES, metrics
 from gumbel_mpnn.training.task import num_classes
-from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, counted, unreadable
+from gumbel_mpnn.util.errors import DataError, UserError, counted, unreadable
 from gumbel_mpnn.util.files import read_json
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ class DataFacts:
     num_features: int
     num_classes: int
     class_names: tuple[Any, ...] | None = None
-    weighted: bool = False
-    """Whether edges had weights."""
     identity: bool = False
     """Whether the graph had no features, so that the model knows its nodes only."""
     feature_columns: tuple[FeatureColumn, ...] | None = None
@@ -64,7 +61,6 @@ class DataFacts:
             num_features=int(data.x.shape[1]),
             num_classes=num_classes(data),
             class_names=None if names is None else tuple(names),
-            weighted=data.get("edge_weight") is not None,
             identity=bool(data.get(IDENTITY)),
             feature_columns=None if columns is None else tuple(columns),
             source_files=files if isinstance(files, dict) and files and not isinstance(data, Batch) else None,
@@ -88,13 +84,8 @@ class DataFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values."""
-        columns, names = self.feature_columns, self.class_names
-        plain = [name if isinstance(name, str | int | float) else str(name) for name in names or ()]
-        return {
-            **vars(self),
-            "class_names": None if names is None else plain,
-            "feature_columns": None if columns is None else [column.to_dict() for column in columns],
-        }
+        names = [name if isinstance(name, str | int | float) else str(name) for name in self.class_names or ()]
+        return {**asdict(self), "class_names": None if self.class_names is None else names}
 
 
 class TrainingData:
@@ -151,7 +142,7 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
         )
     prepared = prepare(given, run.settings)
     if data is not None and not labelled:
-        _warn_of_other_edges(given, facts, run.settings.data.undirected)
+        warn_of_ignored(given, run.settings.data.undirected)
         prepared = _without_labels(prepared)
     task = Task.of(prepared, run.settings, device)
     return replace(task, num_classes=facts.num_classes)
@@ -254,25 +245,11 @@ def _in_words(column: FeatureColumn | None) -> str:
     return f"the column {column.name!r}{values}"
 
 
-def _warn_of_other_edges(data: Data, facts: DataFacts, undirected: bool) -> None:
-    """Warn if only one of a graph and the training graph has edge weights, and of what models ignore."""
-    weighted = data.get("edge_weight") is not None
-    if weighted != facts.weighted:
-        has, has_not = ("this graph has", "the training graph had none")
-        if not weighted:
-            has, has_not = ("the training graph had", "this graph has none")
-        warnings.warn(f"{has} edge weights, but {has_not}, where each edge counts as 1", DataWarning, stacklevel=4)
-    warn_of_ignored(data, undirected)
-
-
 def _without_labels(data: Data) -> Data:
     """Copy of a graph in which no node has a label and all masks are empty."""
-    data = copy.copy(data)
-    data.metric = None
     nodes = int(data.num_nodes or 0)
-    data.train_mask = data.val_mask = data.test_mask = torch.zeros(nodes, dtype=torch.bool)
-    data.y = torch.full((nodes,), -1)
-    return data
+    masks = dict.fromkeys(MASKS, torch.zeros(nodes, dtype=torch.bool))
+    return copy.copy(data).update({**masks, "y": torch.full((nodes,), -1), "metric": None})
 
 
 def prediction_table(run: Run) -> pd.DataFrame:
@@ -314,24 +291,23 @@ def score_on(run: Run, data: Data, probability: Tensor) -> str:
     Classes are those of the runs that are written in the same way. Labels that the runs do not know count as wrong, and
     are left out of metrics that rank the nodes.
     """
-    classes, scores = probability.shape[1], probability.log()
+    classes, ranks = probability.shape[1], run.metric in NEED_TWO_CLASSES
     names = data.get("class_names") or range(int(data.y.max()) + 1)
     number_of = {str(name): number for number, name in enumerate(run.named(torch.arange(classes)))}
     y = torch.tensor([number_of.get(str(name), classes) for name in names] + [-1])[data.y]
-    unknown, ranks = y == classes, run.metric in NEED_TWO_CLASSES
-    if ranks:
-        y = y.masked_fill(unknown, -1)
-    elif unknown.any():  # one more class, which is never predicted
-        scores = torch.cat([scores, torch.full_like(scores[:, :1], -torch.inf)], dim=1)
-    value = float(metrics[run.metric](scores[None], y, y[None] >= 0)[0])
+    unknown = y == classes  # one more class, which is never predicted
+    y = y.masked_fill(unknown, -1) if ranks else y
+    if unknown.any() and not ranks:
+        probability = torch.cat([probability, torch.zeros(len(y), 1)], dim=1)
+    value = float(metrics[run.metric](probability.log()[None], y, y[None] >= 0)[0])
     figure = "is not defined" if value != value else f"{100 * value:.2f} %"
-    parts = [f"{run.metric} {figure} on {counted(int((y >= 0).sum()), 'labelled node')}"]
-    parts.append("nodes that were trained on count too")
-    if other := int(unknown.sum()):
-        first, verb = names[int(data.y[unknown][0])], "is" if other == 1 else "are"
-        what = f"{counted(other, 'label')} that the runs do not know, such as {str(first)!r},"
-        parts.append(f"{what} {verb} {'left out' if ranks else 'counted as wrong'}")
-    return "; ".join(parts)
+    nodes = counted(int((y >= 0).sum()), "labelled node")
+    text = f"{run.metric} {figure} on {nodes}; nodes that were trained on count too"
+    if not unknown.any():
+        return text
+    verb = f"{'is' if unknown.sum() == 1 else 'are'} {'left out' if ranks else 'counted as wrong'}"
+    first = str(names[int(data.y[unknown][0])])
+    return f"{text}; {counted(int(unknown.sum()), 'label')} that the runs do not know, such as {first!r}, {verb}"
 
 
 def _nodes(data: Data) -> list[Any]:

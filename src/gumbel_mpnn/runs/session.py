@@ -11,7 +11,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from gumbel_mpnn.runs.progress import Monitor, Stage
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import DataReader, Job, RunSpec
 from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
-from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, tell, workers
+from gumbel_mpnn.runs.workers import LostError, Workers, tell
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
 from gumbel_mpnn.training.build import available_bytes, plan_groups, too_large
@@ -98,7 +98,7 @@ class OpenJob:
         self.folder = SettingFolder.of(Path(session.runs), session.experiment, job)
         self.locks = dict[Replica, FileLock]()
         self.diverged: DivergedError | None = None
-        """The error if training of some run diverged, here or in another process; then no more are trained."""
+        """The error if training of some run diverged; then no more are trained."""
 
     def __enter__(self) -> OpenJob:
         return self
@@ -127,9 +127,7 @@ class OpenJob:
 
     def free(self) -> list[Replica]:
         """Missing runs that this process does not train yet; none if training of some diverged."""
-        missing = [replica for replica in self.missing if replica not in self.locks]
-        self.diverged = self.diverged or self.folder.diverged_before(missing)
-        return [] if self.diverged else missing
+        return [] if self.diverged else [replica for replica in self.missing if replica not in self.locks]
 
     def is_free(self) -> bool:
         """Whether there is a missing run that no process trains; nothing is written."""
@@ -173,7 +171,7 @@ class OpenJob:
         return replica in self.locks
 
     def wait(self) -> None:
-        """Wait until another process has finished a run that is missing, or has given it up."""
+        """Wait until another process has finished a run that is missing, or ends."""
         self.session.monitor.wait()
         for replica in self.missing[:1]:
             self.locks[replica] = lock = self._lock_of(replica)
@@ -181,10 +179,10 @@ class OpenJob:
             self.release([replica])
 
     def release(self, replicas: Iterable[Replica]) -> None:
-        """Give runs up; the locks of those that are over are deleted."""
+        """Give runs up; the locks of those that are finished are deleted."""
         for replica in replicas:
             lock = self.locks.pop(replica)
-            if self.folder.is_over(replica):  # which a waiting process finds
+            if self.folder.is_finished(replica):  # which a waiting process finds
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 
@@ -203,12 +201,6 @@ class OpenJob:
                 self.folder.write(outcome, record, graph, self.job.data.get("node_ids"))
         self.forget([outcome.replica for outcome in outcomes])
 
-    def give_up(self, group: Sequence[Replica], error: DivergedError) -> None:
-        """Note that training of some runs of a group diverged."""
-        self.folder.remember_diverged(error.runs)
-        self.diverged = error
-        self.forget(group)
-
     def run(self) -> Run:
         """Read the finished runs."""
         records = tuple(self.folder.record(replica) for replica in self.replicas)
@@ -224,11 +216,6 @@ class OpenJob:
         run = self.run()
         self.session.monitor.end(self.number, run)
         return run
-
-
-def open_workers(count: int, on: str, device: str) -> AbstractContextManager[Workers | None]:
-    """Processes that train in place of this one if several are asked for; the arguments are those of `workers`."""
-    return nullcontext() if count == 1 and on == LOCAL else workers(count, on, device)
 
 
 def even_share(count: int, most: int) -> int:
@@ -250,7 +237,8 @@ def _train_here(jobs: list[OpenJob]) -> None:
                     job.forget(group)
                     raise
                 except DivergedError as error:
-                    job.give_up(group, error)
+                    job.diverged = error
+                    job.forget(group)
                 else:
                     if outcomes is None:
                         job.forget(group)
@@ -296,7 +284,8 @@ def _hand_out(jobs: list[OpenJob], workers: Workers) -> None:
                         " have enough memory? Finished runs are safe: repeat the command to continue"
                     ) from error
             except DivergedError as error:
-                job.give_up(group, error)
+                job.diverged = error
+                job.forget(group)
             else:
                 job.write(outcomes, graph, metric)
                 session.monitor.progress(job.number, str(group[0]), len(group), outcomes[0].val or 0.0)

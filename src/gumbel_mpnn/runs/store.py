@@ -18,11 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from gumbel_mpnn._version import __version__
 from gumbel_mpnn.settings import Replica
-from gumbel_mpnn.util.errors import DataError, DataWarning, DivergedError, UserError, unreadable
+from gumbel_mpnn.util.errors import DataError, DataWarning, UserError, unreadable
 from gumbel_mpnn.util.files import (
     json_with_checksum,
     lines_with_checksum,
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
 RECORD, HISTORY, MODEL, GRAPH = "record.json", "history.jsonl", "model.safetensors", "graph.safetensors"
 """Files of a finished run: its record, its curves, its trained model and, if it rewires, its learned graph."""
-DIVERGED, FACTS, LOCK = "diverged.json", "data.json", ".lock"
-"""Mark of a run that diverged, facts about the data in the folder of a setting, and the lock of a run in training."""
+FACTS, LOCK = "data.json", ".lock"
+"""Facts about the data in the folder of a setting, and the lock of a run in training."""
 AGAIN = "delete its folder to do the run again"
 FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 """Name of the folder of a setting."""
@@ -185,10 +183,6 @@ class SettingFolder:
         """Whether the run has a record."""
         return (self.folder(replica) / RECORD).exists()
 
-    def is_over(self, replica: Replica) -> bool:
-        """Whether the run is finished, or its training diverged."""
-        return self.is_finished(replica) or (self.folder(replica) / DIVERGED).exists()
-
     def write(self, outcome: Outcome, record: Record, graph: PairGraph, node_ids: Sequence[str] | None = None) -> None:
         """Write the files of a finished run, the record last.
 
@@ -244,23 +238,6 @@ class SettingFolder:
         ]
         return DataFrame(rows, columns=list(CURVES))
 
-    def diverged_before(self, replicas: Iterable[Replica]) -> DivergedError | None:
-        """The error that training of some of these replicas diverged before, if it did."""
-        found = [replica for replica in replicas if (self.folder(replica) / DIVERGED).exists()]
-        if not found:
-            return None
-        return DivergedError(
-            f"training diverged when it was tried before (no finite validation value of {found[0]}"
-            f"{f' and {len(found) - 1} more' * (len(found) > 1)}): try a smaller train.lr, or delete"
-            f" {self.folder(found[0]) / DIVERGED} to try it again",
-            runs=map(str, found),
-        )
-
-    def remember_diverged(self, runs: Iterable[str]) -> None:
-        """Note that training of these runs diverged, so that they are not tried again."""
-        for name in runs:
-            write_atomically(self.path / name / DIVERGED, b"{}\n")
-
     def checkpoint(self, group: Sequence[Replica]) -> Path:
         """Checkpoint of replicas that are trained together and not finished."""
         digest = hashlib.sha256(" ".join(map(str, group)).encode()).hexdigest()[:12]
@@ -285,19 +262,14 @@ class SettingFolder:
         for group in self.begun():
             if all(map(self.is_finished, group)):
                 self.remove_checkpoint(group)
-        for folder in (self.path, *map(self.folder, replicas)):
-            (folder / LOCK).unlink(missing_ok=True)
+        for replica in replicas:
+            (self.folder(replica) / LOCK).unlink(missing_ok=True)
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write facts about the training data, unless they are there."""
         path, content = self.path / FACTS, json_with_checksum(facts)
-        left_over = list(self.path.glob(f".{FACTS}.*"))  # by a killed process
-        if left_over or not path.exists() or path.read_bytes() != content:
-            with FileLock(self.path / LOCK) as lock:
-                for each in left_over:
-                    each.unlink(missing_ok=True)
-                write_atomically(path, content)
-                Path(lock.lock_file).unlink(missing_ok=True)
+        if not path.exists() or path.read_bytes() != content:
+            write_atomically(path, content)
 
 
 def read_record(path: Path) -> Record:

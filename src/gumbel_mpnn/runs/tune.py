@@ -16,11 +16,11 @@ from torch_geometric.data import Data
 from gumbel_mpnn.nn import models
 from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import TRIES, Session, open_workers
+from gumbel_mpnn.runs.session import TRIES, Session
 from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model
 from gumbel_mpnn.runs.store import TRIALS, Summary
 from gumbel_mpnn.runs.study import FINISHED, PRUNED, Search, ended, open_study, read_space, searched, work_on
-from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers
+from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, open_workers
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset

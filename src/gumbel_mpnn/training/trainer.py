@@ -186,11 +186,11 @@ class Trainer:
         """Results of all replicas at their best epochs; test labels are used nowhere else."""
         self._gather()
         finite = torch.isfinite(self.best.best_loss).tolist()
-        if not all(finite):
+        if diverged := [str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good]:
+            named = ", ".join(diverged[:3]) + f" and {len(diverged) - 3} more" * (len(diverged) > 3)
             raise DivergedError(
-                f"training diverged (no finite validation value with a loss below {MOST_LOSS:.0e}): try a smaller"
-                " train.lr, or data.features=standardized if features are large",
-                runs=[str(replica) for replica, good in zip(self.replicas, finite, strict=True) if not good],
+                f"training diverged (no finite validation value of {named} with a loss below {MOST_LOSS:.0e}): try a"
+                " smaller train.lr, or data.features=standardized if features are large"
             )
         # Other processes may use the memory of replicas left out, so at most as many are evaluated at once as are in
         # training, or a quarter of all.

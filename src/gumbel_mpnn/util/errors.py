@@ -22,11 +22,7 @@ class UnknownNameError(UserError):
 
 
 class DivergedError(UserError):
-    """Training diverged, usually because of the learning rate; `runs` names the runs that did."""
-
-    def __init__(self, message: str, runs: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.runs = tuple(runs)
+    """Training diverged, usually because of the learning rate."""
 
 
 class TooLargeError(UserError):

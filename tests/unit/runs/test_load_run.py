@@ -205,16 +205,6 @@ class TestOtherColumns:
         assert torch.equal(gm.load_run(run.folder.path).predict_proba(), run.predict_proba())
 
 
-def test_weights_that_only_one_graph_has_are_told():
-    plain = small_data()
-    heavy = changed(plain, edge_weight=torch.ones(plain.num_edges))
-    without = "the training graph had edge weights, but this graph has none"
-    with pytest.warns(DataWarning, match=f"^{without}, where each edge counts as 1$"):
-        quick(heavy).predict(plain)
-    with pytest.warns(DataWarning, match="^this graph has edge weights, but the training graph had none, where each"):
-        quick(plain).predict(heavy)
-
-
 def test_what_is_ignored_in_another_graph_is_told():
     with pytest.warns(DataWarning, match="the edge_attr of this graph is ignored"):
         quick().predict(changed(small_data(), edge_attr=torch.ones(small_data().num_edges, 2)))

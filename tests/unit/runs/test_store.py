@@ -15,7 +15,7 @@ from gumbel_mpnn.runs.session import OpenJob, Session
 from gumbel_mpnn.runs.spec import Job
 from gumbel_mpnn.runs.store import Record, SettingFolder, find_records, read_record
 from gumbel_mpnn.training import train
-from gumbel_mpnn.util.errors import DataError, DivergedError
+from gumbel_mpnn.util.errors import DataError
 from gumbel_mpnn.util.files import save_tensors
 from helpers import fresh_processes, make_settings, make_task, replicas, small_data
 from quick_fit import quick
@@ -219,16 +219,6 @@ class TestClaims:
             claims.forget(ALL)
             assert claims.take(4) == []
         assert left(folder) == []
-
-    def test_what_diverged_is_claimed_by_nobody_again(self, folder, finish):
-        folder.remember_diverged(["split0-seed0", "split0-seed1"])
-        finish(B)
-        with opened(folder, ALL) as claims:
-            assert claims.take(4) == []
-            with pytest.raises(DivergedError, match=r"of split0-seed0\): .* delete \S+ to"):
-                raise claims.diverged
-        with opened(folder, [B, C]) as claims:
-            assert claims.take(4) == [C]
 
     def test_waiting_ends_with_the_work(self, folder, finish):
         with opened(folder, ALL) as claims:
