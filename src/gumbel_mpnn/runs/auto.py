@@ -24,7 +24,6 @@ from gumbel_mpnn.runs.choice import (
     upper_half,
     write_choice,
 )
-from gumbel_mpnn.runs.progress import Stage
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import Job, RunSpec, Tables, of_model, splits_without_validation
@@ -149,9 +148,9 @@ def _climb(spec: AutoSpec, session: Session) -> tuple[Choice, dict[str, Run]]:
     rounds, runs, running = _rounds(job), dict[str, Run](), list(spec.rungs)
     for number, (splits, seeds) in enumerate(rounds):
         title = f"round {number + 1}{f' of {len(rounds)}' * (len(rounds) > 1)}"
-        stage = Stage(title, [f"rung {name}" for name in running])
+        names = [f"rung {name}" for name in running]
         specs = [replace(spec.rungs[name][1], splits=splits, seeds=seeds) for name in running]
-        for name, run in zip(list(running), session.fit_all(specs, stage), strict=True):
+        for name, run in zip(list(running), session.fit_all(specs, names, title), strict=True):
             if isinstance(run, DivergedError):
                 runs.pop(name, None)
                 running.remove(name)

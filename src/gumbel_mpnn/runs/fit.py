@@ -117,10 +117,8 @@ def describe(
             raise UserError(f"model 'auto' has its own settings and cannot use {what}: name another model")
         return AutoSpec.of(dataset, **arguments)
     spec = RunSpec.of(dataset, model, preset=preset, **arguments)
-    is_expected = preset is not None and not is_settings_file(preset)
-    if preset == DEFAULT_FAMILY and not isinstance(dataset, str):  # which never has one
-        is_expected = False
-    if spec.preset is None and is_expected:
+    may_have = isinstance(dataset, str) or preset != DEFAULT_FAMILY
+    if spec.preset is None and preset is not None and may_have and not is_settings_file(preset):
         what = f"there is no {preset} preset for {spec.settings.model} on {spec.settings.dataset}"
         warnings.warn(f"{what}: the default settings are used", DataWarning, stacklevel=3)
     return spec

@@ -199,13 +199,9 @@ def scores_on(run: Run, data: Data, records: Sequence[Record], device: str) -> l
     task = task_of(run, data, pick_device(device), labelled=True)
     if any(record.split >= task.num_splits for record in records):
         raise DataError(f"this graph has masks for {task.num_splits} splits: give it all those of the training graph")
-    found = []
-    for record, scores in zip(records, _scores(run, task, records), strict=True):
-        test_mask = task.masks([record.replica])[2]
-        if not test_mask.any():
-            raise DataError(f"split {record.split} of this graph has no test nodes: add some to its test_mask")
-        found.append(float(metrics[task.metric](scores, task.y, test_mask)[0]))
-    return found
+    tested = [task.masks([record.replica])[2] for record in records]
+    each = zip(_scores(run, task, records), tested, strict=True)
+    return [float(metrics[task.metric](scores, task.y, mask)[0]) for scores, mask in each]
 
 
 def confusion_matrix(run: Run) -> Tensor:
@@ -229,13 +225,12 @@ def _scores(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Tensor]
 def _check_columns(data: Data, facts: DataFacts) -> None:
     """Raise a `UserError` if the features of a graph come from other columns than those of training."""
     columns = data.get("feature_columns")
-    if columns is None or facts.feature_columns is None or tuple(columns) == facts.feature_columns:
+    if columns is None or facts.feature_columns is None:
         return
-    pairs = zip_longest(facts.feature_columns, columns)
-    trained, found = next((one, other) for one, other in pairs if one != other)
-    raise UserError(
-        f"the runs were trained on {_in_words(trained)} where this graph has {_in_words(found)}: {READ_ALIKE}"
-    )
+    for trained, found in zip_longest(facts.feature_columns, columns):
+        if trained != found:
+            what = f"{_in_words(trained)} where this graph has {_in_words(found)}"
+            raise UserError(f"the runs were trained on {what}: {READ_ALIKE}")
 
 
 def _in_words(column: FeatureColumn | None) -> str:

@@ -6,7 +6,6 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,21 +20,6 @@ if TYPE_CHECKING:
 PLAIN_LINE_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What is trained side by side: one setting, or the rungs of a round of `auto`."""
-
-    name: str = ""
-    """Such as `round 1 of 3`; empty for a single setting."""
-    titles: Sequence[str] = ()
-    """Names of the settings; those of model and data set by default."""
-
-    @property
-    def title(self) -> str:
-        """What is shown of it."""
-        return self.name or next(iter(self.titles), "")
-
-
 class Monitor:
     """Shows what is done, the best validation value and the time left, and a line for every setting that is finished.
 
@@ -47,42 +31,44 @@ class Monitor:
         self.quiet, self.show_test, self.label = quiet, show_test, ""
         # In a notebook, text is printed as it is.
         self.console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
-        self.stage, self.missing = Stage(), list[int]()
+        self.title, self.round = "", ""
+        self.titles, self.missing = list[str](), list[int]()
         self.done, self.found = dict[tuple[int, str], float](), 0.0
-        """Work of each group of this stage, in runs, and how much of it was found in checkpoints."""
+        """Work of each group, in runs, and how much of it was found in checkpoints."""
         self.started = self.printed = time.monotonic()
         self.live: Progress | None = None
         self.waited = False
 
-    def begin(self, stage: Stage, missing: Sequence[int], finished: Sequence[int]) -> None:
-        """A stage begins: say how many runs of its settings are trained, and how many were found finished."""
-        self.stage, self.missing = stage, list(missing)
+    def begin(self, titles: Sequence[str], missing: Sequence[int], finished: Sequence[int], round: str = "") -> None:
+        """One setting, or the rungs of a round of `auto`: say how many runs are trained, and how many were finished."""
+        self.title, self.round = round or titles[0], round
+        self.titles, self.missing = list(titles), list(missing)
         self.done, self.found, self.waited = {}, 0.0, False
         self.started = self.printed = time.monotonic()
         total, count = sum(missing), sum(finished)
-        rungs = f"{counted(len(missing), 'rung')}, " * bool(stage.name)
-        also = f", {count} more already finished" if count and not stage.name else ""
+        rungs = f"{counted(len(missing), 'rung')}, " * bool(round)
+        also = f", {count} more already finished" if count and not round else ""
         if self.label:
             return
         if total:
-            self.say(f"{stage.title}: {rungs}{counted(total, 'run')}{also}")
+            self.say(f"{self.title}: {rungs}{counted(total, 'run')}{also}")
         else:
-            self.say(f"{stage.title}: {f'all {count} runs were' if count > 1 else 'the run was'} already finished")
+            self.say(f"{self.title}: {f'all {count} runs were' if count > 1 else 'the run was'} already finished")
 
     def prepare(self, done: int, total: int) -> None:
         """So many steps of SDRF are done: show them."""
         self._show(f"SDRF: {done}/{total} steps", done / max(total, 1))
 
     def memory(self, size: int) -> None:
-        """Training of a group begins: say how much memory it needs, in a stage of one setting."""
-        if not (self.stage.name or self.label or self.done):
-            self.say(f"{self.stage.title}: at most {decimal(size)} of memory")
+        """Training of a group begins: say how much memory it needs, if it is of a single setting."""
+        if not (self.round or self.label or self.done):
+            self.say(f"{self.title}: at most {decimal(size)} of memory")
 
     def resume(self, setting: int, group: str, epoch: int, runs: float) -> None:
         """A group continues at an epoch, which is as much work as so many runs: its time is not counted."""
         self.found += runs
         self.done[setting, group] = runs
-        self.say(f"{self.stage.titles[setting]}: continuing at epoch {epoch + 1}")
+        self.say(f"{self.titles[setting]}: continuing at epoch {epoch + 1}")
 
     def progress(self, setting: int, group: str, runs: float, best: float) -> None:
         """A group has done as much as so many runs: show how far all is, its best validation value, the time left."""
@@ -93,21 +79,21 @@ class Monitor:
         if done > self.found:
             seconds = (time.monotonic() - self.started) * (total - done) / (done - self.found)
             ends = f", about {in_time(seconds)} left"
-        self._show(f"{self.label or self.stage.title}: {val}{ends}", done / total if total else 1.0)
+        self._show(f"{self.label or self.title}: {val}{ends}", done / total if total else 1.0)
 
     def wait(self) -> None:
         """Other processes train all missing runs: say so, once."""
         if not self.waited:
-            self.say(f"{self.stage.title}: waiting for another process that trains the remaining runs")
+            self.say(f"{self.title}: waiting for another process that trains the remaining runs")
             self.waited = True
 
     def end(self, setting: int, run: Run) -> None:
         """All runs of a setting are finished: show the results."""
         self.close()
-        test = f"test {run.test}, " if self.show_test and not self.stage.name and run.test.n else ""
+        test = f"test {run.test}, " if self.show_test and not self.round and run.test.n else ""
         val = f"val {100 * run.val.mean:.2f}, " if run.val.n else ""
-        if not self.label and (self.missing[setting] or not self.stage.name):
-            self.say(f"{self.stage.titles[setting]}: {test}{val}{run.seconds:.1f} s of training")
+        if not self.label and (self.missing[setting] or not self.round):
+            self.say(f"{self.titles[setting]}: {test}{val}{run.seconds:.1f} s of training")
 
     def say(self, message: str) -> None:
         """Print a message, above the live line if there is one."""

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from gumbel_mpnn.graph import PairGraph
 from gumbel_mpnn.runs.predict import DataFacts, TrainingData
-from gumbel_mpnn.runs.progress import Monitor, Stage
+from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import DataReader, Job, RunSpec
 from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
@@ -63,10 +63,13 @@ class Session:
             raise run
         return run
 
-    def fit_all(self, specs: Sequence[RunSpec], stage: Stage | None = None) -> list[Run | DivergedError]:
+    def fit_all(
+        self, specs: Sequence[RunSpec], titles: Sequence[str] = (), round: str = ""
+    ) -> list[Run | DivergedError]:
         """Train the runs of several settings that are missing, side by side if there are workers.
 
-        The result has the error in place of the runs of a setting whose training diverged.
+        The result has the error in place of the runs of a setting whose training diverged. The monitor shows the
+        titles of the settings and that of the round of `auto`.
         """
         pick_device(self.device)  # an invalid name is reported before the data is read
         jobs = [OpenJob(number, spec.read(self.reader), self) for number, spec in enumerate(specs)]
@@ -76,7 +79,7 @@ class Session:
                 stack.enter_context(job)
             missing = [len(job.missing) for job in jobs]
             finished = [len(job.replicas) - count for job, count in zip(jobs, missing, strict=True)]
-            self.monitor.begin(stage or Stage(titles=[job.title for job in jobs]), missing, finished)
+            self.monitor.begin(titles or [job.title for job in jobs], missing, finished, round)
             if self.workers is None:
                 _train_here(jobs)
             else:

@@ -30,7 +30,6 @@ from gumbel_mpnn.graph import check_candidates, without_candidates
 from gumbel_mpnn.nn import backbones, models
 from gumbel_mpnn.rewiring.regularizers import regularizers
 from gumbel_mpnn.rewiring.scorers import scorers
-from gumbel_mpnn.runs.store import FINGERPRINT
 from gumbel_mpnn.settings import DataSettings, Replica, RewiringSettings, Settings, resolve, with_what_follows
 from gumbel_mpnn.settings.files import TABLES, is_settings_file, merge, parse_overrides, read_settings_file
 from gumbel_mpnn.settings.presets import OVER, Preset, Rung, packaged_families, read_preset
@@ -320,13 +319,12 @@ def splits_without_validation(job: Job) -> list[int]:
 
 
 def _dataset_name(dataset: object) -> str:
-    """Name of the folder of a data set; that of a graph of the user is made valid, and is not that of a setting."""
+    """Name of the folder of a data set; that of a graph of the user is made valid."""
     if isinstance(dataset, str):
         return get_spec(dataset).name
     if not isinstance(dataset, Data):
         raise UserError(f"dataset must be a name or a Data, not {dataset!r}")
-    folder = re.sub(r"[^\w.-]+", "-", str(dataset.get("name") or "")).strip(".-") or "own"
-    return f"own-{folder}" if FINGERPRINT.fullmatch(folder) else folder
+    return re.sub(r"[^\w.-]+", "-", str(dataset.get("name") or "")).strip(".-") or "own"
 
 
 def _with_all_options(rewiring: RewiringSettings) -> RewiringSettings:

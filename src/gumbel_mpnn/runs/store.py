@@ -170,8 +170,6 @@ class SettingFolder:
         """Folder of the runs of a job under `root`."""
         if Path(experiment).name != experiment or not experiment.isprintable() or experiment[:1] in ("", "."):
             raise UserError(f"experiment must be the name of a single folder that is not hidden, but is {experiment!r}")
-        if FINGERPRINT.fullmatch(experiment):
-            raise UserError(f"experiment must not be {experiment!r}: 16 hex digits are the name of a setting")
         settings = job.settings
         return cls(root / experiment / settings.dataset / settings.model / settings.fingerprint(job.data_hash))
 

@@ -7,12 +7,11 @@ import pytest
 
 import gumbel_mpnn as gm
 from gumbel_mpnn.runs import progress
-from gumbel_mpnn.runs.progress import Monitor, Stage, in_time
+from gumbel_mpnn.runs.progress import Monitor, in_time
 from helpers import small_data
 from quick_fit import TABLES
 
-GCN = Stage(titles=["gcn on toy"])
-ROUNDS = [Stage("round 1 of 2", ["rung mlp", "rung gcn"]), Stage("round 2 of 2", ["rung gcn"])]
+GCN = ["gcn on toy"]
 FINISHED = SimpleNamespace(test=SimpleNamespace(n=0), val=SimpleNamespace(mean=0.5, n=1), seconds=1.0)
 """What the monitor reads of a `Run`."""
 
@@ -111,12 +110,12 @@ def test_what_an_earlier_process_did_took_no_time(capsys, clock):
 
 def test_the_rounds_of_auto(capsys, clock):
     monitor = Monitor(quiet=False)
-    monitor.begin(ROUNDS[0], [2, 2], [0, 0])
+    monitor.begin(["rung mlp", "rung gcn"], [2, 2], [0, 0], "round 1 of 2")
     clock[0] = 20
     monitor.progress(0, "a", 2, 0.5)
     monitor.end(0, FINISHED)
     monitor.end(1, FINISHED)
-    monitor.begin(ROUNDS[1], [2], [2])
+    monitor.begin(["rung gcn"], [2], [2], "round 2 of 2")
     clock[0] = 110
     monitor.progress(0, "b", 1, 0.5)
     monitor.end(0, FINISHED)

@@ -139,7 +139,7 @@ def test_a_setting_by_its_fingerprint(runs, trained):
 
 
 class TestNamesOfFolders:
-    @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/tmp", ".hid", FINGERPRINT, "a\nb", "a\0b"])
+    @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/tmp", ".hid", "a\nb", "a\0b"])
     def test_experiments_that_would_not_be_found_are_refused(self, tmp_path, name):
         with pytest.raises(UserError, match="experiment must"):
             quick(runs=tmp_path / "runs", experiment=name)

@@ -39,7 +39,7 @@ class Notes(Monitor):
         super().__init__()
         self.began, self.sizes, self.told, self.resumed, self.ended = [], [], [], [], []
 
-    def begin(self, stage, missing, finished):
+    def begin(self, titles, missing, finished, round):
         self.began.append((missing, finished))
 
     def memory(self, size):
