@@ -14,6 +14,7 @@ import torch
 from gumbel_mpnn.baselines.sdrf import SDRF
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.runs.progress import Monitor
+from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import SettingFolder, find_records
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, build
@@ -424,3 +425,9 @@ def test_other_errors_are_not_taken_for_missing_memory():
     assert not is_out_of_memory(RuntimeError("the size of tensor a must match"))
     assert is_out_of_memory(MemoryError())
     assert is_out_of_memory(torch.OutOfMemoryError())
+
+
+def test_a_billion_seeds_are_refused_at_once():
+    with pytest.raises(UserError, match="1000000000 seeds are too many"):
+        RunSpec.of(small_data(), "gcn", seeds=10**9)
+    assert len(RunSpec.of(small_data(), "gcn", seeds=1000).seeds) == 1000
