@@ -156,8 +156,21 @@ def check(data: Data) -> GraphFacts:
     Self-loops, duplicate edges, isolated nodes and unlabelled nodes are allowed. Features and masks are optional.
     """
     data = joined(data)
-    _check_labels(data)
-    _check_features(data)
+    y, x = data.get("y"), data.get("x")
+    if y is None:
+        raise DataError("the graph has no labels y: give one integer per node, -1 if the label is unknown")
+    check_label_form(y)
+    num_classes = len(data.get("class_names") or y)
+    wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
+    if len(wrong):
+        raise DataError(
+            f"{node_name(data, int(wrong[0]))} has the label {int(y[wrong[0]])}: labels are 0 to"
+            f" {num_classes - 1}, or -1 for unknown"
+        )
+    if (y < 0).all():
+        raise DataError("no node of the graph has a label: give at least the training nodes one")
+    if x is not None:
+        _check_features(data, x)
     check_edges(edge_index_of(data), data.get("edge_weight"), len(data.y))
     if data.get("edge_weight") is not None:
         check_weights(data.edge_weight, lambda edge: _edge_name(data, edge))
@@ -180,34 +193,15 @@ def _form(value: object) -> str:
     return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
-def _check_labels(data: Data) -> None:
-    y = data.get("y")
-    if y is None:
-        raise DataError("the graph has no labels y: give one integer per node, -1 if the label is unknown")
-    check_label_form(y)
-    num_classes = len(data.get("class_names") or y)
-    wrong = ((y < -1) | (y >= num_classes)).nonzero().flatten()
-    if len(wrong):
-        raise DataError(
-            f"{node_name(data, int(wrong[0]))} has the label {int(y[wrong[0]])}: labels are 0 to"
-            f" {num_classes - 1}, or -1 for unknown"
-        )
-    if (y < 0).all():
-        raise DataError("no node of the graph has a label: give at least the training nodes one")
-
-
-def _check_features(data: Data) -> None:
-    x = data.get("x")
-    if x is None:
-        return
+def _check_features(data: Data, x: Tensor) -> None:
     if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point() or len(x) != len(data.y):
         raise DataError(f"the features x must be floats of shape [{len(data.y)}, F], not {_form(x)}")
-    finite = torch.isfinite(x)
-    if not finite.all():
-        node, column = (~finite).nonzero()[0].tolist()
+    wrong = (~torch.isfinite(x)).nonzero()
+    if len(wrong):
+        node, column = wrong[0].tolist()
         raise DataError(
             f"feature {column} of {node_name(data, node)} is {float(x[node, column])}"
-            f"{among(int((~finite[:, column]).sum()))}: give every node finite features"
+            f"{among(int((wrong[:, 1] == column).sum()))}: give every node finite features"
         )
 
 

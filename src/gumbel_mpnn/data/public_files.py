@@ -163,7 +163,13 @@ def read_ogb(paths: Sequence[Path]) -> Data:
     An npz file in place of these has the citations in CSR form, labels and the split, but no features.
     """
     if len(paths) == 1:
-        return _read_structure(paths[0])
+        (path,) = paths
+        arrays = read_npz(path, required=("indptr", "indices", "node_labels", "train_idx", "valid_idx", "test_idx"))
+        y, indptr = integers(arrays, "node_labels", path), integers(arrays, "indptr", path)
+        citing = np.repeat(np.arange(len(y)), np.diff(indptr))
+        data = _graph(np.stack([citing, integers(arrays, "indices", path)], axis=1), y, None)
+        set_masks(data, read_masks(arrays, len(y), path))
+        return data
     edges, y, train, valid, test = (_table(path, np.int64) for path in paths[:5])
     data = _graph(edges, y[:, 0], _table(paths[5], np.float32))
     set_masks(data, Masks(*(mask_of(part[:, 0], len(y), "the split")[:, None] for part in (train, valid, test))))
@@ -183,15 +189,6 @@ def read_facebook(paths: Sequence[Path]) -> Data:
     info = integers(read_npz(paths[0], required=("local_info",)), "local_info", paths[0], ("N", "columns"))
     one_hot = [column[:, None] == np.unique(column) for column in np.delete(info, 1, axis=1).T]
     data.x = torch.from_numpy(np.concatenate(one_hot, axis=1, dtype=np.float32))
-    return data
-
-
-def _read_structure(path: Path) -> Data:
-    arrays = read_npz(path, required=("indptr", "indices", "node_labels", "train_idx", "valid_idx", "test_idx"))
-    y, indptr = integers(arrays, "node_labels", path), integers(arrays, "indptr", path)
-    citing = np.repeat(np.arange(len(y)), np.diff(indptr))
-    data = _graph(np.stack([citing, integers(arrays, "indices", path)], axis=1), y, None)
-    set_masks(data, read_masks(arrays, len(y), path))
     return data
 
 

@@ -246,7 +246,10 @@ def graph_of_tables(
         y, data.class_names = classes_of(as_text(nodes.frame[label]).tolist(), ids, nodes.where)
         data.y, data.label_name = torch.from_numpy(y), label
         if split is not None:
-            set_masks(data, _masks(nodes, split))
+            parts = as_text(nodes.frame[split]).str.lower().to_numpy()
+            for row in np.flatnonzero(~np.isin(parts, ("", *PARTS))).tolist():
+                raise DataError(f"{nodes.place(row)} is in the split {parts[row]!r}: write train, val, test or nothing")
+            set_masks(data, Masks(*(parts == name for name in PARTS)))
     if edges is not None:
         _set_edge_values(data, edges)
     return with_merged_edges(data, undirected)
@@ -259,13 +262,6 @@ def with_merged_edges(data: Data, undirected: bool) -> Data:
     if not undirected:
         data.undirected = False
     return data
-
-
-def _masks(nodes: Table, split: str) -> Masks:
-    parts = as_text(nodes.frame[split]).str.lower().to_numpy()
-    for row in np.flatnonzero(~np.isin(parts, ("", *PARTS))).tolist():
-        raise DataError(f"{nodes.place(row)} is in the split {parts[row]!r}: write train, val, test or nothing")
-    return Masks(*(parts == name for name in PARTS))
 
 
 def _set_edge_values(data: Data, edges: Table) -> None:

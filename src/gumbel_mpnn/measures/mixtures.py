@@ -96,23 +96,18 @@ def decompose(
     y, rows = labels_of(data), neighborhood_distributions(data, own_label, directed).numpy()
     if not class_count(y):
         raise DataError("the graph has no labelled nodes: there is no class to decompose")
-    pseudo_labels, totals, sizes = torch.full_like(y, -1), [0] * len(chosen), list[int]()
-    mixtures: list[GaussianMixture | None] = []
-    bic: list[float] = []
-    for label in range(class_count(y)):
+    pseudo_labels, class_of, totals = torch.full_like(y, -1), list[int](), [0] * len(chosen)
+    best: list[tuple[float, GaussianMixture | None]] = [(0.0, None)] * class_count(y)
+    for label in np.unique(y[y >= 0]).tolist():
         nodes = np.flatnonzero(y == label)
-        best: tuple[float, GaussianMixture | None] = (0.0, None)
-        if len(nodes):
-            with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
-                found = [_best_mixture(rows[nodes], max_components, reg_covar, seed) for seed in chosen]
-            totals = [total + mixture.n_components for total, (_, mixture) in zip(totals, found, strict=True)]
-            best = min(found, key=itemgetter(0))
-            pseudo_labels[nodes] = sum(sizes) + torch.from_numpy(best[1].predict(rows[nodes]))
-        bic.append(best[0])
-        mixtures.append(best[1])
-        sizes.append(0 if best[1] is None else best[1].n_components)
-    class_of = torch.repeat_interleave(torch.tensor(sizes))
-    return Decomposition(pseudo_labels, class_of, tuple(mixtures), tuple(bic), tuple(totals))
+        with threadpool_limits(1, user_api="blas"):  # threads do not pay off for products this small
+            found = [_best_mixture(rows[nodes], max_components, reg_covar, seed) for seed in chosen]
+        totals = [total + mixture.n_components for total, (_, mixture) in zip(totals, found, strict=True)]
+        best[label] = _, mixture = min(found, key=itemgetter(0))
+        pseudo_labels[nodes] = len(class_of) + torch.from_numpy(mixture.predict(rows[nodes]))
+        class_of += [label] * mixture.n_components
+    bic, mixtures = zip(*best, strict=True)
+    return Decomposition(pseudo_labels, torch.tensor(class_of), mixtures, bic, tuple(totals))
 
 
 def _best_mixture(
