@@ -169,8 +169,7 @@ def models_of(run: Run, task: Task, records: Sequence[Record]) -> Iterator[Train
 
 def mean_probability(run: Run, data: Data | None) -> Tensor:
     """Class probabilities averaged over all runs, [N, C]."""
-    scores = _scores(run, task_of(run, data), run.records)
-    return torch.stack([each[0].softmax(-1) for each in scores]).mean(0)
+    return _probability_of_each(run, task_of(run, data)).mean(0)
 
 
 def probabilities(run: Run) -> tuple[Tensor, Tensor]:
@@ -178,15 +177,15 @@ def probabilities(run: Run) -> tuple[Tensor, Tensor]:
 
     Both are [N, C]. The latter runs neither trained nor validated on the node; NaN for nodes that every run used.
     """
-    task, each = task_of(run), list[Tensor]()
-    total, count = task.y.new_zeros(len(task.y), task.num_classes, dtype=torch.float32), torch.zeros(len(task.y))
-    for record, scores in zip(run.records, _scores(run, task, run.records), strict=True):
-        train, val, _ = task.masks([record.replica])
-        unseen = ~(train | val)[0]
-        each.append(scores[0].softmax(-1))
-        total[unseen] += each[-1][unseen]
-        count += unseen
-    return torch.stack(each).mean(0), total / count[:, None]  # 0 / 0 is NaN
+    task = task_of(run)
+    each, masks = _probability_of_each(run, task), [task.masks([record.replica]) for record in run.records]
+    used = torch.stack([(train | val)[0] for train, val, _ in masks])
+    return each.mean(0), each.masked_fill(used[..., None], torch.nan).nanmean(0)
+
+
+def _probability_of_each(run: Run, task: Task) -> Tensor:
+    """Class probabilities by each run, [R, N, C]."""
+    return torch.stack([scores[0].softmax(-1) for scores in _scores(run, task, run.records)])
 
 
 def scores_on(run: Run, data: Data, records: Sequence[Record], device: str) -> list[float]:

@@ -346,8 +346,7 @@ def find_setting(run: str | Path, runs: str | Path = "runs") -> Path:
     if re.fullmatch(r"[0-9a-f]{1,16}", str(run)):
         found = [path for path in sorted(Path(runs).glob(f"*/*/*/{run}*")) if FINGERPRINT.fullmatch(path.name)]
     if len(found) > 1:
-        others = " or another" * (len(found) > 2)
-        raise UserError(f"{str(run)!r} is ambiguous and may be {found[0]} or {found[1]}{others}: give a folder")
+        raise UserError(f"{str(run)!r} is ambiguous and may be {found[0]} or {found[1]}: give a folder")
     if not found:
         raise UserError(
             f"there is no finished run {str(run)!r} in {runs}: give its folder or the beginning of its fingerprint, as"

@@ -102,6 +102,7 @@ class TestProcesses:
             "if __name__ == '__main__':\n"
             "    with open_workers(2) as processes:\n"
             "        future = processes.submit(os.getpid)\n"
+            "        processes.submit(time.sleep, 600)\n"
             "        print(processes.result(future), flush=True)\n"
             "        time.sleep(600)\n"
         )
