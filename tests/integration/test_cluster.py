@@ -133,20 +133,6 @@ def test_forty_runs_on_two_workers_equal_a_local_run(tasks, local, tmp_path):
     assert told == [20, 20]
 
 
-def test_a_worker_killed_in_the_middle_is_tried_again(tasks, environment, local, tmp_path):
-    (environment / "kill-once").touch()
-    quick(**FORTY, runs=tmp_path, workers=tasks)
-    assert not (environment / "kill-once").exists()
-    assert contents(tmp_path) == local
-
-
-def test_a_worker_that_always_dies_is_reported(tasks, environment, tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "TRIES", 1)
-    (environment / "kill-always").touch()
-    with pytest.raises(UserError, match=r"gcn on own was tried 1 times, and its worker died each time"):
-        quick(**FORTY, runs=tmp_path, workers=tasks)
-
-
 def test_a_killed_driver_goes_on_with_what_is_missing(tasks, address, local, tmp_path):
     script, runs = tmp_path / "driver.py", tmp_path / "runs"
     script.write_text(DRIVER.format(runs=str(runs)))
@@ -180,6 +166,20 @@ def test_auto_a_table_and_a_search(tasks, tmp_path):
     search = {"trials": 3, "space": space, "settings": TABLES, "device": "cpu"}
     here, there = (gm.tune(small_data(), "gcn", **search, on=on) for on in ("local", "ray"))
     assert [(trial.chosen, trial.val) for trial in here.trials] == [(trial.chosen, trial.val) for trial in there.trials]
+
+
+def test_a_worker_killed_in_the_middle_is_tried_again(tasks, environment, local, tmp_path):
+    (environment / "kill-once").touch()
+    quick(**FORTY, runs=tmp_path, workers=tasks)
+    assert not (environment / "kill-once").exists()
+    assert contents(tmp_path) == local
+
+
+def test_a_worker_that_always_dies_is_reported(tasks, environment, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "TRIES", 1)
+    (environment / "kill-always").touch()
+    with pytest.raises(UserError, match=r"gcn on own was tried 1 times, and its worker died each time"):
+        quick(**FORTY, runs=tmp_path, workers=tasks)
 
 
 def test_a_cluster_of_its_own_ends_with_the_command(environment, tmp_path):
