@@ -173,7 +173,7 @@ def check(data: Data) -> GraphFacts:
         _check_features(data, x)
     check_edges(edge_index_of(data), data.get("edge_weight"), len(data.y))
     if data.get("edge_weight") is not None:
-        check_weights(data.edge_weight, lambda edge: _edge_name(data, edge))
+        check_weights(data.edge_weight)
     if any(data.get(name) is not None for name in MASKS):
         check_masks(data)
     return facts_of(data)
@@ -203,11 +203,6 @@ def _check_features(data: Data, x: Tensor) -> None:
             f"feature {column} of {node_name(data, node)} is {float(x[node, column])}"
             f"{among(int((wrong[:, 1] == column).sum()))}: give every node finite features"
         )
-
-
-def _edge_name(data: Data, edge: int) -> str:
-    source, target = data.edge_index.as_subclass(Tensor)[:, edge].tolist()
-    return f"edge {edge} from {node_name(data, source)} to {node_name(data, target)}"
 
 
 def facts_of(data: Data) -> GraphFacts:

@@ -52,13 +52,9 @@ class FeatureColumn:
     name: str
     categories: tuple[str, ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to plain JSON values."""
-        return {"name": self.name, "categories": self.categories and list(self.categories)}
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FeatureColumn:
-        """Convert from the result of `to_dict`."""
+        """Convert from the result of `dataclasses.asdict`, or from the JSON that it was stored as."""
         return cls(values["name"], values["categories"] and tuple(values["categories"]))
 
 

@@ -30,8 +30,6 @@ from gumbel_mpnn.graph import undirected_keys
 from gumbel_mpnn.settings.registry import normal_name
 from gumbel_mpnn.util.errors import DataError, UserError, check_whole, unknown_name
 
-Metric = Literal["accuracy", "roc_auc"]
-
 
 @dataclass(frozen=True)
 class DatasetSpec:
@@ -56,7 +54,7 @@ class DatasetSpec:
     directed_files: tuple[File, ...] = ()
     """Files that keep the direction of the edges."""
     files_without_features: tuple[File, ...] = ()
-    metric: Metric = "accuracy"
+    metric: Literal["accuracy", "roc_auc"] = "accuracy"
     has_directions: bool = False
     """Whether edges have a direction, which `load(..., directed=True)` keeps."""
 

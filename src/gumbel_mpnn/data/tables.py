@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -306,6 +307,6 @@ def describe_source(
         return
     stem = next(iter(paths.values())).stem
     data.name = f"own-{stem}" if normal_name(stem) in specs else stem
-    described = [each.to_dict() if isinstance(each, FeatureColumn) else each for each in features or ()]
+    described = [asdict(each) if isinstance(each, FeatureColumn) else each for each in features or ()]
     data.source_files = {**options, **{name: str(paths[name]) if name in paths else None for name in files}}
     data.source_files |= {"features": None if features is None else described, "undirected": undirected}

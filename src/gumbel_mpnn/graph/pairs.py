@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -178,14 +178,14 @@ def _first_outside(index: Tensor, num_nodes: int) -> tuple[int, int, int] | None
     return column, *ends[:, column].tolist()
 
 
-def check_weights(edge_weight: Tensor, name: Callable[[int], str] = "edge {}".format) -> None:
-    """Raise a `DataError` if a weight is negative or not finite; `name` describes an edge in the message."""
+def check_weights(edge_weight: Tensor) -> None:
+    """Raise a `DataError` if a weight is negative or not finite."""
     wrong = ~(torch.isfinite(edge_weight) & (edge_weight >= 0))
     if bool(wrong.any()):
         edge = int(wrong.nonzero()[0])
         value = float(edge_weight.detach()[edge])
         problem = f"negative ({value:g})" if math.isfinite(value) else "not finite"
-        raise DataError(f"the weight of {name(edge)} is {problem}: weights are finite and at least 0")
+        raise DataError(f"the weight of edge {edge} is {problem}: weights are finite and at least 0")
 
 
 def is_whole(index: Tensor) -> bool:
