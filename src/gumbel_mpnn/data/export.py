@@ -63,7 +63,15 @@ def graph_file(data: Data, suffix: str) -> bytes:
         data.x = None if data.get(IDENTITY) else data.x.detach().to_dense().float()
     if has_labels:
         check_label_form(data.y)
-    return _WRITERS[suffix](data, _names(data), *_edges(data))
+    names = [str(name) for name in (range(num_nodes) if data.get("node_ids") is None else data.node_ids)]
+    if len(names) != num_nodes or len(set(names)) < len(names):
+        raise DataError(f"the {num_nodes} nodes need as many different node_ids: set data.node_ids, or delete it")
+    index = data.edge_index.numpy()
+    once = np.ones(index.shape[1], dtype=bool) if is_directed(data) else index[0] <= index[1]
+    columns = {
+        name: data[key].detach().numpy()[once] for name, key in EDGE_ATTRIBUTES.items() if data.get(key) is not None
+    }
+    return _WRITERS[suffix](data, names, index.T[once], columns)
 
 
 def is_directed(data: Data) -> bool:
@@ -72,25 +80,6 @@ def is_directed(data: Data) -> bool:
         return True
     attributes = [data[key] for key in EDGE_ATTRIBUTES.values() if data.get(key) is not None]
     return not is_undirected(data.edge_index, attributes, num_nodes=data.num_nodes)
-
-
-def _names(data: Data) -> list[str]:
-    """Return the names of the nodes, by which files identify them."""
-    ids = range(data.num_nodes) if data.get("node_ids") is None else data.node_ids
-    names = [str(name) for name in ids]
-    if len(names) != data.num_nodes or len(set(names)) < len(names):
-        raise DataError(f"the {data.num_nodes} nodes need as many different node_ids: set data.node_ids, or delete it")
-    return names
-
-
-def _edges(data: Data) -> tuple[NDArray[Any], Columns]:
-    """Return the edges [E, 2], undirected ones once, and their attributes."""
-    index = data.edge_index.numpy()
-    once = np.ones(index.shape[1], dtype=bool) if is_directed(data) else index[0] <= index[1]
-    columns = {
-        name: data[key].detach().numpy()[once] for name, key in EDGE_ATTRIBUTES.items() if data.get(key) is not None
-    }
-    return index.T[once], columns
 
 
 def _npz(data: Data, _: list[str], edges: NDArray[Any], columns: Columns) -> bytes:

@@ -189,7 +189,9 @@ def _walk(data: Data) -> tuple[Any, FloatArray]:
 
 def _attacker(data: Data, walk: Any, train: IntArray) -> tuple[FloatArray, FloatArray]:
     """Class scores of every node by a linear model, after one hop and after two, each [N, C]."""
-    x = _features(data)
+    dense: Tensor = dense_if_small(data.x).detach().cpu().float()
+    strided = dense.layout is torch.strided
+    x: Any = dense.numpy() if strided else csr_array((dense.values(), tuple(dense.indices())), shape=tuple(dense.shape))
     chosen = train[:: math.ceil(len(train) / MOST_TRAINING_NODES)]
     near = csr_array(walk[chosen] @ walk) @ x
     seen = np.flatnonzero(np.asarray(abs(near).sum(0)).ravel())  # the weights of other columns stay 0
@@ -204,13 +206,6 @@ def _attacker(data: Data, walk: Any, train: IntArray) -> tuple[FloatArray, Float
         optimizer.step()
     once: FloatArray = walk @ np.asarray(x[:, seen] @ weight.detach().numpy())
     return once, walk @ once
-
-
-def _features(data: Data) -> Any:
-    """Features as a NumPy array, or as a sparse matrix if they are sparse and large."""
-    x: Tensor = dense_if_small(data.x).detach().cpu().float()
-    strided = x.layout is torch.strided
-    return x.numpy() if strided else csr_array((x.values().numpy(), tuple(x.indices().numpy())), shape=tuple(x.shape))
 
 
 def _hostile(

@@ -93,20 +93,16 @@ def _download(files: Sequence[File]) -> None:
     for url in dict.fromkeys(str(file.url) for file in files):
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
             received = response.read()
-        contents = {file: _member(received, file) for file in files if file.url == url}
+        contents = {file: received for file in files if file.url == url}
+        for file in contents:
+            if file.member:
+                with as_data_error(f"{url} did not return the expected zip archive", ": try again later"):
+                    contents[file] = zipfile.ZipFile(io.BytesIO(received)).read(file.member)
         for file, content in contents.items():
             if not file.matches(content):
                 raise DataError(f"{url} did not return the published {file.path} (its sha256 differs): try again later")
         for file, content in contents.items():
             write_atomically(cache_root() / file.path, content)
-
-
-def _member(received: bytes, file: File) -> bytes:
-    """Return the content of a file, which may be a member of the archive that was received."""
-    if file.member is None:
-        return received
-    with as_data_error(f"{file.url} did not return the expected zip archive", ": try again later"):
-        return zipfile.ZipFile(io.BytesIO(received)).read(file.member)
 
 
 def read_planetoid(paths: Sequence[Path]) -> Data:

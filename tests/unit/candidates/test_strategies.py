@@ -123,10 +123,6 @@ def test_a_candidate_that_has_become_an_edge_is_none_any_more():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            edges((0, 1), (2, 9)),
-            "candidate_index joins nodes 2 and 9, but the nodes are 0 to 4: data.subgraph does not",
-        ),
         (edges((0, -1)), "candidate_index joins nodes 0 and -1, but"),
         (torch.zeros(2), r"candidate_index must be integers of shape \[2, M\], not torch.float32 \[2\]"),
     ],
@@ -282,7 +278,6 @@ def test_wrong_arguments_are_answered_in_one_sentence(make_one, message):
         ({"batch": torch.zeros(4)}, "batch must be the number of the graph of each of the 5 nodes"),
         ({"batch": torch.tensor([0, 0, 1, 1, 0])}, "sorted: put the nodes of each graph next to each other"),
         ({"edge_index": edges((0, 5))}, "edge 0 goes from node 0 to node 5, but nodes are 0 to 4"),
-        ({"edge_index": edges((0, 1), (1, 2), (2, 0)).T}, r"edge_index must be integers of shape \[2, E\]"),
     ],
 )
 def test_wrong_data_is_answered_in_one_sentence(strategy, change, message):
