@@ -258,32 +258,28 @@ def classes_of(labels: Sequence[str], ids: Sequence[Hashable], where: str) -> tu
     for name in sorted(names):
         if name.casefold() in _MISSING_LABELS:
             warn(f"the label {name!r} in {where} is used as a class: if it means unlabelled, leave the label empty")
+    class_names = sorted(names)
     if all(map(_is_number, names)):
-        _check_numbers(names, labels, ids, where)
-        class_names = sorted(names, key=lambda name: (float(name), name))
-    else:
-        class_names = sorted(names)
+        class_names.sort(key=float)
+        first, last = class_names[0], class_names[-1]
+        if float(first) < 0 and all(float(name).is_integer() for name in names):
+            # -1 can mean "unlabelled" or be the name of a class, and a wrong guess would silently spoil training.
+            raise DataError(
+                f"{where}: node {ids[labels.index(first)]!r} has the label {first}: leave the label of an unlabelled"
+                " node empty and number classes from 0"
+            )
+        decimals = not all(name.removeprefix("-").isdecimal() for name in names)
+        if decimals and len(names) > max(MOST_CLASSES_OF_DECIMALS, sum(label != MISSING for label in labels) / 2):
+            raise DataError(
+                f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity: "
+                "bin them into classes first, for example low, middle and high"
+            )
+        if decimals:
+            warn(
+                f"the labels of {where} are decimals like {first}: each value is used as a class, {len(names)} in total"
+            )
     number = {name: k for k, name in enumerate(class_names)} | {MISSING: -1}
     return np.array([number[label] for label in labels], dtype=np.int64), class_names
-
-
-def _check_numbers(names: set[str], labels: Sequence[str], ids: Sequence[Hashable], where: str) -> None:
-    """Raise a `DataError` if numbers are no classes, and warn if they are decimals that could be classes."""
-    first, last = min(names, key=float), max(names, key=float)
-    if float(first) < 0 and all(float(name).is_integer() for name in names):
-        # -1 can mean "unlabelled" or be the name of a class, and a wrong guess would silently spoil training.
-        raise DataError(
-            f"{where}: node {ids[labels.index(first)]!r} has the label {first}: leave the label of an unlabelled node"
-            " empty and number classes from 0"
-        )
-    if all(name.removeprefix("-").isdecimal() for name in names):
-        return
-    if len(names) > max(MOST_CLASSES_OF_DECIMALS, sum(label != MISSING for label in labels) / 2):
-        raise DataError(
-            f"{where}: the labels are {len(names)} different numbers from {first} to {last}, a quantity: "
-            "bin them into classes first, for example low, middle and high"
-        )
-    warn(f"the labels of {where} are decimals like {first}: each value is used as a class, {len(names)} in total")
 
 
 def _is_number(word: str) -> bool:

@@ -159,7 +159,14 @@ def from_csv(
     categorical = (file.header.find(column.name) for column in trained_columns(features) if column.categories)
     text = (id, label_column(file.header, label, features), file.header.find(SPLIT), *categorical)
     table = file.read([name for name in text if name is not None])
-    ids = _ids(table, id)
+    ids = as_text(table.frame[id])
+    empty, repeated = np.flatnonzero(ids == ""), np.flatnonzero(ids.duplicated())
+    if ids.empty:
+        raise DataError(f"{table.where} has no nodes: add a row for each")
+    if len(empty):
+        raise DataError(f"{table.place(empty[0])} has no node id: add one")
+    if len(repeated):
+        raise DataError(f"{table.place(repeated[0])} repeats the node {ids.iloc[repeated[0]]!r}")
     ends, links = _edges(edges, table, id, ids, source, target)
     data = graph_of_tables(table, label, features, ids.tolist(), ends, links, undirected, others=[id])
     columns = {"label": label_column(table, label, features), "id": id, "source": source, "target": target}
@@ -175,19 +182,6 @@ def label_column(table: Table, label: str | None, features: Wanted) -> str | Non
     if label is None:
         return None
     return table.find(label) if trained_columns(features) else table.pick(label)
-
-
-def _ids(table: Table, id: str) -> pd.Series[Any]:
-    """Return the ids of the nodes, each different."""
-    ids = as_text(table.frame[id])
-    if ids.empty:
-        raise DataError(f"{table.where} has no nodes: add a row for each")
-    empty, repeated = np.flatnonzero(ids == ""), np.flatnonzero(ids.duplicated())
-    if len(empty):
-        raise DataError(f"{table.place(empty[0])} has no node id: add one")
-    if len(repeated):
-        raise DataError(f"{table.place(repeated[0])} repeats the node {ids.iloc[repeated[0]]!r}")
-    return ids
 
 
 def _edges(
