@@ -22,7 +22,7 @@ from gumbel_mpnn import UserError
 from gumbel_mpnn.runs import session
 from gumbel_mpnn.runs import workers as module
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.workers import open_workers
+from gumbel_mpnn.runs.workers import workers
 from helpers import small_data
 from quick_fit import TABLES, contents, figures, quick
 
@@ -105,7 +105,7 @@ def address(environment):
 
 @pytest.fixture
 def tasks(address, environment):
-    with open_workers(on="ray", device="cpu") as found:
+    with workers(on="ray", device="cpu") as found:
         yield found
     for name in ("kill-once", "kill-always"):
         (environment / name).unlink(missing_ok=True)

@@ -18,12 +18,12 @@ from gumbel_mpnn.data import get_spec
 from gumbel_mpnn.data.splits import ALL
 from gumbel_mpnn.nn import models as registered
 from gumbel_mpnn.runs.auto import AutoSpec, fit_auto
-from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
+from gumbel_mpnn.runs.progress import Monitor, is_watched
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import Session
+from gumbel_mpnn.runs.session import Session, open_workers
 from gumbel_mpnn.runs.spec import RunSpec, Transform
 from gumbel_mpnn.runs.store import Record
-from gumbel_mpnn.runs.workers import LOCAL, open_workers
+from gumbel_mpnn.runs.workers import LOCAL
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import is_settings_file, merge, parse_overrides, tuned_model
 from gumbel_mpnn.settings.presets import AUTO, list_presets
@@ -100,7 +100,7 @@ def fit(
         transform=transform,
         root=root,
     )
-    shown = on_terminal() or in_notebook() if progress is None else progress
+    shown = is_watched() if progress is None else progress
     temporary = TemporaryDirectory() if runs is None else None
     run = train_spec(spec, temporary.name if temporary else runs or "", experiment, device, memory, workers, on, shown)
     return replace(run, _temporary=temporary)

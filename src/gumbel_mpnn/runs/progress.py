@@ -120,11 +120,9 @@ class Monitor:
             self.say(f"{text} ({100 * share:.0f} % done)")
 
 
-def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook, such as Jupyter's."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None and not on_terminal()
+def is_watched() -> bool:
+    """Whether somebody reads standard error as it is written, on a terminal or in a notebook."""
+    return on_terminal() or Console().is_jupyter
 
 
 def on_terminal() -> bool:

@@ -11,7 +11,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from gumbel_mpnn.runs.progress import Monitor
 from gumbel_mpnn.runs.run import Run
 from gumbel_mpnn.runs.spec import DataReader, Job, RunSpec
 from gumbel_mpnn.runs.store import LOCK, Record, SettingFolder
-from gumbel_mpnn.runs.workers import LostError, Workers, tell
+from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, tell, workers
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Outcome, Task, pick_device, prepare, train
 from gumbel_mpnn.training.build import available_bytes, plan_groups, too_large
@@ -219,6 +219,11 @@ class OpenJob:
         run = self.run()
         self.session.monitor.end(self.number, run)
         return run
+
+
+def open_workers(count: int, on: str, device: str) -> AbstractContextManager[Workers | None]:
+    """Processes that train in place of this one if several are asked for; the arguments are those of `workers`."""
+    return nullcontext() if count == 1 and on == LOCAL else workers(count, on, device)
 
 
 def even_share(count: int, most: int) -> int:

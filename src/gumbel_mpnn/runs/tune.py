@@ -14,13 +14,13 @@ from typing import Any
 from torch_geometric.data import Data
 
 from gumbel_mpnn.nn import models
-from gumbel_mpnn.runs.progress import Monitor, in_notebook, on_terminal
+from gumbel_mpnn.runs.progress import Monitor, is_watched
 from gumbel_mpnn.runs.run import Run
-from gumbel_mpnn.runs.session import TRIES, Session
+from gumbel_mpnn.runs.session import TRIES, Session, open_workers
 from gumbel_mpnn.runs.spec import DataReader, RunSpec, Tables, Transform, of_model
 from gumbel_mpnn.runs.store import TRIALS, Summary
 from gumbel_mpnn.runs.study import FINISHED, PRUNED, Search, ended, open_study, read_space, searched, work_on
-from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers, open_workers
+from gumbel_mpnn.runs.workers import LOCAL, LostError, Workers
 from gumbel_mpnn.settings import Settings
 from gumbel_mpnn.settings.files import to_toml
 from gumbel_mpnn.settings.presets import AUTO, save_preset
@@ -197,7 +197,7 @@ def tune(
     given, temporary = read_space(space), TemporaryDirectory() if runs is None else None
     options: dict[str, Any] = {"trials": trials, "timeout": timeout, "storage": storage, "seed": seed, "memory": memory}
     options |= {"runs": str(temporary.name if temporary else runs), "device": device, "reader": DataReader()}
-    shown = on_terminal() or in_notebook() if progress is None else progress
+    shown = is_watched() if progress is None else progress
     monitor = Monitor(not shown, show_test=False)
     with closing(monitor), open_workers(workers, on, device) as several:
         found = _search(Search.of(spec, given, **options), several, on, monitor, options["reader"])

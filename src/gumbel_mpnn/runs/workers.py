@@ -167,8 +167,8 @@ Workers = Processes | Tasks
 
 
 @contextmanager
-def open_workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers | None]:
-    """Processes that work until the block ends; None if this one is to do the work.
+def workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Iterator[Workers]:
+    """Processes that work until the block ends.
 
     Args:
         count: Number of processes of this machine.
@@ -179,9 +179,7 @@ def open_workers(count: int = 1, on: str = LOCAL, device: str = "auto") -> Itera
     check_at_least(1, workers=count)
     if not isinstance(on, str) or (on not in (LOCAL, RAY) and not on.startswith(CLIENT)):
         raise UserError(f"on must be local, ray or ray://HOST:PORT, but is {on!r}")
-    if on == LOCAL and count == 1:
-        yield None
-    elif on == LOCAL:
+    if on == LOCAL:
         processes = Processes(min(count, os.cpu_count() or 1))
         try:
             yield processes

@@ -16,7 +16,8 @@ from gumbel_mpnn import UserError, fit
 from gumbel_mpnn.runs import fit as module
 from gumbel_mpnn.runs import session
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.workers import open_workers, tell
+from gumbel_mpnn.runs.session import open_workers
+from gumbel_mpnn.runs.workers import tell, workers
 from gumbel_mpnn.training.trainer import Trainer
 from helpers import small_data
 from quick_fit import TABLES, contents, quick
@@ -32,7 +33,7 @@ def _two_cores(monkeypatch):
 
 @pytest.fixture(scope="module")
 def shared():
-    with open_workers(2) as processes:
+    with workers(2) as processes:
         yield processes
 
 
@@ -87,7 +88,7 @@ class TestProcesses:
     def test_they_end_at_once_with_the_block(self, monkeypatch):
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
         started = time.monotonic()
-        with suppress(KeyboardInterrupt), open_workers(2) as processes:
+        with suppress(KeyboardInterrupt), workers(2) as processes:
             assert processes.result(processes.submit(double, 1)) == 2
             processes.submit(sleep, 600)
             raise KeyboardInterrupt
@@ -97,10 +98,10 @@ class TestProcesses:
     def test_they_end_with_a_process_that_is_killed(self):
         code = (
             "import os, time\n"
-            "from gumbel_mpnn.runs.workers import open_workers\n"
+            "from gumbel_mpnn.runs.workers import workers\n"
             "os.cpu_count = lambda: 1\n"
             "if __name__ == '__main__':\n"
-            "    with open_workers(2) as processes:\n"
+            "    with workers(2) as processes:\n"
             "        future = processes.submit(os.getpid)\n"
             "        processes.submit(time.sleep, 600)\n"
             "        print(processes.result(future), flush=True)\n"
