@@ -143,7 +143,9 @@ def task_of(run: Run, data: Data | None = None, device: torch.device | str = "cp
     prepared = prepare(given, run.settings)
     if data is not None and not labelled:
         warn_of_ignored(given, run.settings.data.undirected)
-        prepared = _without_labels(prepared)
+        nodes = given.num_nodes
+        masks = dict.fromkeys(MASKS, torch.zeros(nodes, dtype=torch.bool))
+        prepared = copy.copy(prepared).update({**masks, "y": torch.full((nodes,), -1), "metric": None})
     task = Task.of(prepared, run.settings, device)
     return replace(task, num_classes=facts.num_classes)
 
@@ -237,13 +239,6 @@ def _in_words(column: FeatureColumn | None) -> str:
         return "no column"
     values = "" if column.categories is None else f" with the values {', '.join(map(repr, column.categories))}"
     return f"the column {column.name!r}{values}"
-
-
-def _without_labels(data: Data) -> Data:
-    """Copy of a graph in which no node has a label and all masks are empty."""
-    nodes = int(data.num_nodes or 0)
-    masks = dict.fromkeys(MASKS, torch.zeros(nodes, dtype=torch.bool))
-    return copy.copy(data).update({**masks, "y": torch.full((nodes,), -1), "metric": None})
 
 
 def prediction_table(run: Run) -> pd.DataFrame:
