@@ -11,7 +11,7 @@ INSTALL = $(BIN)/pip install --disable-pip-version-check --quiet --no-compile -c
 # A process that dies ends the tests: pytest-xdist would wait for it forever.
 TESTS  ?= -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.PHONY: demo test reproduce faults lint size format docs bench bench-gpu clean
+.PHONY: demo test reproduce faults lint format docs bench bench-gpu clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/gumbel-mpnn demo
@@ -27,14 +27,12 @@ reproduce: $(VENV)/.demo-installed
 faults: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python tests/faults/long_form.py
 
+# Style, types, imports, and the sizes of everything beside their ceilings.
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-# Lines, modules, settings and words beside their ceilings; fails above one of them.
-size: $(VENV)/.dev-installed
 	$(BIN)/python benchmarks/size.py
 
 format: $(VENV)/.dev-installed
