@@ -41,6 +41,22 @@ step = Trainer.step
 Trainer.step = lambda self: (time.sleep(0.03), step(self))
 main()
 """
+# The command, whose processes say that they train, and would need a minute for it.
+TWO_WORKERS = """
+import os, pathlib, time
+from gumbel_mpnn.cli import main, set_up
+set_up()
+os.cpu_count = lambda: 2
+from gumbel_mpnn.training.trainer import Trainer
+step = Trainer.step
+def slow_step(self):
+    step(self)
+    pathlib.Path(__file__).with_name(f"training-{os.getpid()}").touch()
+    time.sleep(0.4)
+Trainer.step = slow_step
+if __name__ == "__main__":
+    main()
+"""
 PATIENCE_SECONDS = 300
 
 
@@ -68,10 +84,10 @@ def arguments(graph, runs):
     return ["train", "--model", "gcn", *places, "--seeds", str(SEEDS), *sets, "--device", "cpu", "--format", "json"]
 
 
-def start(code, graph, runs):
+def start(code, graph, runs, *more):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, *code, *arguments(graph, runs)],
+        [sys.executable, *code, *arguments(graph, runs), *more],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -129,6 +145,19 @@ def test_killed_outright(begun, graph, whole):
     shown, expected = json.loads(stdout), whole.to_dict()
     assert {key: shown[key] for key in ("n", "val", "test")} == {key: expected[key] for key in ("n", "val", "test")}
     check_same_runs(runs, whole)
+
+
+def test_workers_end_with_a_command_that_is_killed(graph, tmp_path):
+    program, runs = tmp_path / "program.py", tmp_path / "runs"
+    program.write_text(TWO_WORKERS)
+    command = start([str(program)], graph, runs, "--workers", "2")
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("training-*"))) == 2, command)
+    finally:
+        command.kill()
+        command.communicate(timeout=PATIENCE_SECONDS)  # until the workers have closed its standard error, too
+    assert command.returncode == -signal.SIGKILL
+    assert run_folders(runs) == []
 
 
 def test_interrupted_by_a_person(begun, graph, whole, monkeypatch):
