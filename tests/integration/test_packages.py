@@ -89,9 +89,9 @@ SHORT_DEMO = """
 import sys
 from gumbel_mpnn.__main__ import main
 from gumbel_mpnn.report import demo
-fit = demo.fit
-demo.fit = lambda *arguments, overrides, **options: fit(
-    *arguments, **options, splits=[0], overrides=["train.epochs=2", "model.hidden_channels=8"]
+describe = demo.describe
+demo.describe = lambda data, model, overrides: describe(
+    data, model, splits=[0], overrides=["train.epochs=2", "model.hidden_channels=8"]
 )
 sys.argv = ["gumbel-mpnn", "demo", "--device", "cpu", "--format", "csv"]
 main()

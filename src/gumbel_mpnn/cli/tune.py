@@ -72,7 +72,7 @@ def tune(
     The same command continues a search that was interrupted, or adds trials to it. Several commands at once share one.
     """
     from gumbel_mpnn.runs.spec import asks_for_undirected
-    from gumbel_mpnn.runs.study import read_space, without_password
+    from gumbel_mpnn.runs.study import read_space
     from gumbel_mpnn.runs.tune import tune as search
     from gumbel_mpnn.settings.presets import check_own_name, preset_families
 
@@ -116,7 +116,6 @@ def tune(
             common.note_of(tuning.save_as(name), f"the best settings of {tuning.model} are")
         common.note(f"use them with --preset {name} on {tuned.dataset}")
     common.note(f"runs are in {runs / 'tune'}")
-    common.note(f"see the trials with: optuna-dashboard {without_password(tuned.search.storage)}")
 
 
 def _table(found: list[Tuning]) -> Table:

@@ -11,6 +11,7 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 
 from gumbel_mpnn.data.check import set_edges
 from gumbel_mpnn.data.splits import IntArray, Masks, deal, mask_of, random_masks, set_masks, shares
+from gumbel_mpnn.graph import pair_key
 from gumbel_mpnn.util.errors import UserError, check_at_least
 
 _NUM_NODES = 1000
@@ -33,15 +34,15 @@ def demo_graph(seed: int = 0) -> Data:
     directions, _ = np.linalg.qr(rng.normal(size=(_NUM_FEATURES, _NUM_CLASSES)))
     x = rng.normal(size=(_NUM_NODES, _NUM_FEATURES)) + _CLASS_DISTANCE * directions.T[y]
 
-    core = _pairs(rng, CORE_DEGREE, _CORE_HOMOPHILY)
-    edges = torch.from_numpy(np.concatenate([core, _pairs(rng, NOISE_DEGREE, homophily=0.0)]).T.copy())
-    is_core = (torch.arange(edges.shape[1]) < len(core)).long()
-    edge_index, is_core = to_undirected(*remove_self_loops(edges, is_core), num_nodes=_NUM_NODES, reduce="max")
+    core = torch.from_numpy(_pairs(rng, CORE_DEGREE, _CORE_HOMOPHILY).T)
+    edges = torch.cat([core, torch.from_numpy(_pairs(rng, NOISE_DEGREE, homophily=0.0).T)], dim=1)
+    edge_index = to_undirected(remove_self_loops(edges)[0], num_nodes=_NUM_NODES)
+    keys, core_keys = (pair_key(each.sort(0).values, _NUM_NODES) for each in (edge_index, core))
     data = Data(
         x=torch.from_numpy(x.astype(np.float32)),
         edge_index=edge_index,
         y=torch.from_numpy(y),
-        edge_is_core=is_core.bool(),
+        edge_is_core=torch.isin(keys, core_keys),
         name="demo",
         metric="accuracy",
         protocol="per-class-20-30",

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gumbel_mpnn.graph import PairGraph, content_order
+from gumbel_mpnn.graph.pairs import inverse
 from gumbel_mpnn.measures.pair_facts import common_neighbors
 from gumbel_mpnn.measures.structure import Sparse, num_nodes, undirected_edges
 from gumbel_mpnn.util.errors import check_at_least
@@ -38,9 +39,7 @@ def community_positions(data: Data, dimensions: int) -> Tensor:
     check_at_least(1, dimensions=dimensions)
     count, device = num_nodes(data), data.edge_index.device
     order = content_order(PairGraph.of(data, candidates=False)).cpu()
-    place = torch.empty_like(order)
-    place[order] = torch.arange(count)
-    out = torch.zeros(count, dimensions)
+    place, out = inverse(order), torch.zeros(count, dimensions)
     vectors = _leading(_overlaps(place[undirected_edges(data).cpu()], count), min(dimensions, count))
     # The sign of an eigenvector is arbitrary: make its larger entries positive.
     signs = np.where((vectors**3).sum(0) < 0, -1.0, 1.0)

@@ -66,24 +66,17 @@ class Changes:
     added: int
     """Candidates that became edges."""
     candidates: int
-    moved: float
-    """Sum over all pairs of how far the probability is from the given graph: 1 − p for edges, p for candidates."""
-    mean_moved: float
-    """Mean of the same over all pairs, from 0 to 1; 0 if there are no pairs."""
     largest: tuple[Change, ...]
     """The largest changes, the most certain first: edges dropped of a small and added of a large probability."""
 
     def sentence(self) -> str:
         """One sentence for the user."""
         at = "at one half" if self.threshold == 0.5 else f"at {self.threshold:g}"
-        moved = f"weights differ from the given ones by {self.moved:.1f} in all, {self.mean_moved:.3f} per pair"
         if not self.dropped and not self.added:
-            return (
-                f"the learned graph is the given one: {at}, all {self.kept} edges are kept and none is added; {moved}"
-            )
+            return f"the learned graph is the given one: {at}, all {self.kept} edges are kept and none is added"
         return (
             f"{at}, {self.kept} given edges are kept, {self.dropped} dropped and {self.added} of {self.candidates}"
-            f" candidates added; {moved}"
+            " candidates added"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +117,5 @@ def changes(
         dropped=int((given & ~is_edge).sum()),
         added=int((~given & is_edge).sum()),
         candidates=int((~given).sum()),
-        moved=float(distance.sum()),
-        mean_moved=float(distance.mean()) if len(distance) else 0.0,
         largest=largest,
     )

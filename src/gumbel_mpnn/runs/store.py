@@ -25,7 +25,6 @@ from gumbel_mpnn.util.files import (
     json_with_checksum,
     lines_with_checksum,
     load_tensors,
-    note_of,
     read_json,
     read_lines,
     save_tensors,
@@ -244,8 +243,8 @@ class SettingFolder:
     def begun(self) -> Iterator[list[Replica]]:
         """Groups of replicas that have a checkpoint."""
         for path in sorted(self.path.glob("checkpoint-*.safetensors")):
-            with suppress(DataError, ValueError, TypeError, AttributeError):  # training reports what is damaged
-                group = [Replica.parse(name) for name in note_of(path).get("replicas", ())]
+            with suppress(DataError, ValueError, TypeError):  # training reports what is damaged
+                group = [Replica.parse(name) for name in load_tensors(path)[1].get("replicas", ())]
                 if group and path == self.checkpoint(group):
                     yield group
 

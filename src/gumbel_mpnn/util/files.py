@@ -227,17 +227,6 @@ def load_tensors(
         raise unreadable(str(path), error, remedy) from None
 
 
-def note_of(path: Path) -> dict[str, Any]:
-    """Note of a file of `save_tensors`, without its tensors; raises a `ValueError` if it is damaged."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "pt") as file:
-            return dict(json.loads(json.loads(file.metadata()[ABOUT])[0]))
-    except (SafetensorError, OSError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-
-
 def _parts(tensors: Mapping[str, Tensor], note: str) -> Iterator[tuple[str, bytes | memoryview]]:
     import torch
 

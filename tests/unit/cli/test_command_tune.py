@@ -44,7 +44,6 @@ class TestSearch:
         for model in ("gumbel-mpnn", "gcn"):
             (line,) = [line for line in result.stderr.splitlines() if line.startswith(f"{model}: best val ")]
             assert "; budget 2 trials of 1 run each" in line
-        assert "optuna-dashboard runs/tune/studies.journal" in result.stderr
 
     def test_a_setting_that_the_backbone_does_not_have(self, command, tiny):
         options = ("--set", "rewiring.keep=0.6", *SHORT, "--format", "json")
@@ -59,7 +58,7 @@ class TestSearch:
 
     def test_another_storage(self, command, here, space, tiny):
         arguments = ("tune", "tiny", "--space", space, *ONE, "--storage")
-        assert "optuna-dashboard sqlite:///study.db" in command(*arguments, "sqlite:///study.db").stderr
+        command(*arguments, "sqlite:///study.db")
         assert (here / "study.db").exists()
         refused = command(*arguments, "sqlite:///no/where.db").stderr
         assert "error: cannot open the storage sqlite:///no/where.db: " in refused
