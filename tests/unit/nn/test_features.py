@@ -167,14 +167,6 @@ def test_data_that_do_not_fit(kind, change, message):
         model(kind).train()(changed(DATA, **change))
 
 
-def test_training_goes_on_after_a_look_in_inference_mode():
-    graph, mine, x = PairGraph.build(PATH, 3), model(), normal(3, 6).float()
-    with torch.inference_mode():
-        mine(x, graph)
-    mine(x, graph).sum().backward()
-    assert mine.head.weight.grad.any()
-
-
 @pytest.mark.parametrize("kind", [gm.MLP, gm.GCN, gm.GraphSAGE, gm.GAT, gm.baselines.DropEdge, gm.GumbelMPNN])
 @pytest.mark.parametrize("training", [False, True])
 def test_every_model_takes_the_call_and_the_keywords_of_pyg(kind, training):

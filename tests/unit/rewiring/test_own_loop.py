@@ -17,13 +17,20 @@ from helpers import changed, random_edges, small_data
 from unit.rewiring.test_gumbel_mpnn import model_for
 
 
-class OwnGCN(nn.Module):
-    def __init__(self, in_channels, out_channels):
+class Wrapped(nn.Module):
+    """A layer of PyG that is given the weights, or not."""
+
+    def __init__(self, conv, passes_on=True, zeros=False):
         super().__init__()
-        self.first, self.second = GCNConv(in_channels, 8), GCNConv(8, out_channels)
+        self.conv, self.passes_on = conv, passes_on
+        self.head = nn.Linear(8, 3)
+        if zeros:
+            nn.init.zeros_(self.head.weight)
 
     def forward(self, x, edge_index, edge_weight=None):
-        return self.second(self.first(x, edge_index, edge_weight).relu(), edge_index, edge_weight)
+        weights = (edge_weight,) if self.passes_on else ()
+        hidden = F.dropout(self.conv(x, edge_index, *weights).relu(), training=self.training)
+        return self.head(hidden).log_softmax(-1)
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def data():
 
 def wrapped(data, **changes):
     torch.manual_seed(0)
-    return gm.Rewired(OwnGCN(data.num_features, 3), data.num_features, 3, **changes)
+    return gm.Rewired(Wrapped(GCNConv(data.num_features, 8)), data.num_features, 3, **changes)
 
 
 def test_weights_reach_the_model_as_edge_weight(data):
@@ -47,7 +54,7 @@ def test_weights_reach_the_model_as_edge_weight(data):
 
 
 def test_its_seed_settles_the_draws_as_that_of_a_gumbel_mpnn(data):
-    one, same, other = (gm.Rewired(OwnGCN(6, 3), 6, 3, scorer="mixed", seeds=[seed]) for seed in (7, 7, 8))
+    one, same, other = (gm.Rewired(Wrapped(GCNConv(6, 8)), 6, 3, scorer="mixed", seeds=[seed]) for seed in (7, 7, 8))
     drawn = one(data)[1].weight
     assert torch.equal(drawn, same(data)[1].weight)
     assert not torch.equal(drawn, other(data)[1].weight)
@@ -73,12 +80,12 @@ def test_a_mean_of_samples_and_beliefs_of_the_model_itself(data, beliefs):
 
 
 def test_a_model_that_does_not_return_a_tensor_is_refused(data):
-    class Several(OwnGCN):
+    class Several(Wrapped):
         def forward(self, x, edge_index, edge_weight=None):
             return super().forward(x, edge_index, edge_weight), x
 
     with pytest.raises(gm.UserError, match=r"^Several must return a tensor \[N, C\], not tuple$"):
-        gm.Rewired(Several(6, 3), 6, 3)(data)
+        gm.Rewired(Several(GCNConv(6, 8)), 6, 3)(data)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -177,10 +184,7 @@ def test_progress_is_a_share(share, data):
         assert model.progress == float(share)
 
 
-UNLABELLED = pytest.mark.parametrize("no_label", [-1, -100])
-
-
-@UNLABELLED
+@pytest.mark.parametrize("no_label", [-1, -100])
 def test_nodes_without_a_label_are_left_out_of_the_auxiliary_loss(no_label, data):
     """The fault: they were trained as class 0."""
     model = model_for(data, scorer="class-space").eval()
@@ -235,22 +239,6 @@ def test_the_streams_of_a_model_govern_what_is_drawn(data):
     assert not torch.equal(second, third)
     model.rng.set_state(state)
     assert torch.equal(weight(model, data), first)
-
-
-class Wrapped(nn.Module):
-    """A layer of PyG that is given the weights, or not."""
-
-    def __init__(self, conv, passes_on=True, zeros=False):
-        super().__init__()
-        self.conv, self.passes_on = conv, passes_on
-        self.head = nn.Linear(8, 3)
-        if zeros:
-            nn.init.zeros_(self.head.weight)
-
-    def forward(self, x, edge_index, edge_weight):
-        weights = (edge_weight,) if self.passes_on else ()
-        hidden = F.dropout(self.conv(x, edge_index, *weights).relu(), training=self.training)
-        return self.head(hidden).log_softmax(-1)
 
 
 def steps(model, data, count=3, auxiliary=True):

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 
@@ -238,9 +237,6 @@ class TestSettingsOfTheUser:
 
     def test_the_last_epoch_needs_no_patience(self):
         assert quick(overrides=[*FAST["overrides"], "train.select=last"]).settings.train.patience == 0
-
-    def test_numbers_of_numpy(self):
-        assert quick(seeds=np.int64(1), splits=iter([0])).n == 1
 
     def test_that_let_every_rung_diverge(self):
         with pytest.raises(UserError, match="training of every rung diverged"):

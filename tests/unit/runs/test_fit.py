@@ -151,14 +151,11 @@ class TestMistakes:
             ({"overrides": ["train.epochs=0"]}, "setting 'train.epochs' must be 1 or more, but is 0"),
             ({"overrides": ["data.protocol=random"]}, "there is no random split protocol called 'random'"),
             ({"preset": "tund"}, "there is no family of presets called 'tund': did you mean 'tuned'?"),
-            ({"preset": "tuned/cora"}, "there is no family of presets called 'tuned/cora': did you mean 'tuned'?"),
             ({"preset": "mine.toml"}, "there is no settings file mine.toml"),
             ({"device": "gpu"}, "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
-            ({"device": "mps"}, "there is no device 'mps': use 'auto', 'cpu' or 'cuda'"),
             ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
             ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
             ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
-            ({"splits": "01"}, "splits are a list of whole numbers, as [0] or range(3), not '01'"),
             ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
             ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
             (
@@ -166,6 +163,7 @@ class TestMistakes:
                 "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
             ),
             ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
+            ({"seeds": 10**9}, "1000000000 seeds are too many"),
             ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
         ],
         ids=lambda value: "" if isinstance(value, str) else str(value),
@@ -201,30 +199,20 @@ def test_a_loss_out_of_all_bounds_is_divergence(tmp_path):
     assert quick(changed(data, x=data.x * 1e33), overrides=["data.features=standardized"]).n == 2
 
 
-class TestMetricsOfTwoClasses:
-    def data(self, part):
-        data = changed(small_data(), metric="roc_auc")
-        data.y = (data.y > 0).long()
-        data.y[data[f"{part}_mask"][:, 1]] = 1
-        return data
-
-    def test_one_class_in_the_test_nodes_is_told_before_training(self, trained):
-        """The fault: the result was null without a word."""
-
-        def first(message, *_):
-            told.append((str(message), len(trained)))
-
-        told = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.showwarning = first
-            run = quick(self.data("test"))
-        assert [record.test is None for record in run.records] == [False, True]
-        assert (
-            "the metric roc_auc cannot be computed on the test nodes of split 1, which are all of class 1, so that its"
-            " runs have no test result: set data.metric to another one, or use other splits",
-            0,
-        ) in told
+def test_one_class_in_the_test_nodes_is_told_before_training(trained):
+    """The fault: the result was null without a word."""
+    data, told = changed(small_data(classes=2), metric="roc_auc"), []
+    data.y[data.test_mask[:, 1]] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: told.append((str(message), len(trained)))
+        run = quick(data)
+    assert [record.test is None for record in run.records] == [False, True]
+    assert (
+        "the metric roc_auc cannot be computed on the test nodes of split 1, which are all of class 1, so that its"
+        " runs have no test result: set data.metric to another one, or use other splits",
+        0,
+    ) in told
 
 
 @pytest.mark.parametrize("protocol", ["random-60-20-20", "final"])

@@ -43,17 +43,6 @@ def test_classes_have_the_names_of_the_graph_or_of_all_graphs_of_a_batch(graphs)
     assert run.data.class_names == ["ant", "bee", "cow"]
 
 
-@pytest.mark.parametrize(
-    ("name", "values"), [("class_names", (["ant", "bee", "cow"], ["ant", "cow", "dog"])), ("metric", ("a", "b"))]
-)
-def test_graphs_of_a_batch_must_agree_about_labels_and_the_metric(name, values):
-    batch = Batch.from_data_list([changed(small_data(), **{name: value}) for value in values])
-    with pytest.raises(DataError) as caught:
-        quick(batch)
-    expected = f"the graphs of the batch have different {name}, such as {values[0]}: give all the same"
-    assert str(caught.value) == expected
-
-
 @pytest.mark.parametrize(("second", "kept"), [("b", True), ("a", False)], ids=["different", "shared"])
 def test_learned_graphs_of_a_batch_have_the_ids_of_its_nodes_if_they_differ(tmp_path, second, kept):
     ids = [[f"{letter}{node}" for node in range(24)] for letter in ("a", second)]

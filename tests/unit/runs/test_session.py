@@ -14,7 +14,6 @@ import torch
 from gumbel_mpnn.baselines.sdrf import SDRF
 from gumbel_mpnn.candidates import Local
 from gumbel_mpnn.runs.progress import Monitor
-from gumbel_mpnn.runs.spec import RunSpec
 from gumbel_mpnn.runs.store import SettingFolder, find_records
 from gumbel_mpnn.settings import Replica
 from gumbel_mpnn.training import Task, build
@@ -250,16 +249,15 @@ class TestGroups:
         torch.testing.assert_close(torch.tensor(figures(run)), torch.tensor(figures(whole)), rtol=1e-4, atol=1e-4)
 
 
-class TestMonitor:
-    def test_what_it_is_told(self, tmp_path, every_epoch):
-        notes = Notes()
-        quick(splits=[0], runs=tmp_path)
-        run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
-        assert notes.began == [([5], [1])]
-        assert notes.sizes == [build.plan_groups(run.settings, make_task(), 0)[1]] * 5  # of one replica at a time
-        assert [runs for runs, _ in notes.told] == pytest.approx([k / 6 for k in (1, 2, 3, 4, 5, 6, 6)] * 5)
-        assert notes.told[-1][1] == run.records[-1].val
-        assert notes.ended == [run]
+def test_what_a_monitor_is_told(tmp_path, every_epoch):
+    notes = Notes()
+    quick(splits=[0], runs=tmp_path)
+    run = quick(**SIX, runs=tmp_path, memory=1, monitor=notes)
+    assert notes.began == [([5], [1])]
+    assert notes.sizes == [build.plan_groups(run.settings, make_task(), 0)[1]] * 5  # of one replica at a time
+    assert [runs for runs, _ in notes.told] == pytest.approx([k / 6 for k in (1, 2, 3, 4, 5, 6, 6)] * 5)
+    assert notes.told[-1][1] == run.records[-1].val
+    assert notes.ended == [run]
 
 
 class TestTwoProcesses:
@@ -425,9 +423,3 @@ def test_other_errors_are_not_taken_for_missing_memory():
     assert not is_out_of_memory(RuntimeError("the size of tensor a must match"))
     assert is_out_of_memory(MemoryError())
     assert is_out_of_memory(torch.OutOfMemoryError())
-
-
-def test_a_billion_seeds_are_refused_at_once():
-    with pytest.raises(UserError, match="1000000000 seeds are too many"):
-        RunSpec.of(small_data(), "gcn", seeds=10**9)
-    assert len(RunSpec.of(small_data(), "gcn", seeds=1000).seeds) == 1000

@@ -118,28 +118,21 @@ class TestLayers:
         assert spec.origins["rewiring.tau_end"] != "default"
 
 
-class TestReplicas:
-    def test_splits_and_seeds_are_read_once(self):
-        spec = RunSpec.of(DATA, "gcn", splits=iter([1, 0, 1]), seeds=iter([4, 2]))
-        assert (spec.splits, spec.seeds) == ((1, 0, 1), (4, 2))
-        for _ in range(2):
-            found = [(replica.split, replica.seed) for replica in spec.read().replicas]
-            assert found == [(1, 4), (1, 2), (0, 4), (0, 2)]
-
-    def test_a_number_of_seeds(self):
-        assert RunSpec.of(DATA, "gcn", seeds=3).seeds == (0, 1, 2)
+def test_splits_and_seeds_are_read_once():
+    spec = RunSpec.of(DATA, "gcn", splits=iter([1, 0, 1]), seeds=iter([4, 2]))
+    assert (spec.splits, spec.seeds) == ((1, 0, 1), (4, 2))
+    for _ in range(2):
+        found = [(replica.split, replica.seed) for replica in spec.read().replicas]
+        assert found == [(1, 4), (1, 2), (0, 4), (0, 2)]
 
 
-class TestData:
-    @pytest.mark.parametrize(
-        ("overrides", "undirected"),
-        [((), True), (("data.undirected=true",), True), (("data.undirected=false",), False)],
-    )
-    def test_who_reads_edges_before_is_told_whether_they_go_both_ways(self, overrides, undirected, tmp_path):
-        assert asks_for_undirected(None, overrides) is undirected
-        path = tmp_path / "mine.toml"
-        path.write_text("[data]\nundirected = false\n")
-        assert asks_for_undirected(path, overrides) is (overrides == ("data.undirected=true",))
+@pytest.mark.parametrize(
+    ("overrides", "alone", "over_a_file"),
+    [((), True, False), (("data.undirected=true",), True, True), (("data.undirected=false",), False, False)],
+)
+def test_who_reads_edges_before_is_told_whether_they_go_both_ways(overrides, alone, over_a_file, file):
+    assert asks_for_undirected(None, overrides) is alone
+    assert asks_for_undirected(file("[data]\nundirected = false\n"), overrides) is over_a_file
 
 
 class TestCopies:
@@ -154,9 +147,6 @@ class TestCopies:
             assert getattr(over, name) is getattr(spec, name) or getattr(over, name) == getattr(spec, name)
         assert (over.origins["train.epochs"], over.origins["train.lr"]) == ("given", str(path))
         assert spec.settings.train.epochs == 3
-
-    def test_nothing_laid_over_is_the_same(self):
-        spec = RunSpec.of("cora", "gumbel-mpnn", overrides=["rewiring.tau=0.1"])
         assert spec.laid_over({}) == spec
 
     def test_another_component_has_none_of_the_options_of_the_first(self):

@@ -106,12 +106,6 @@ def test_all_finished_runs_are_found_in_order(tmp_path, folder, outcomes):
     assert [record.test for record in found] == [outcomes[2].test, outcomes[0].test, outcomes[2].test]
 
 
-def test_a_checkpoint_belongs_to_one_group_in_one_order(folder):
-    paths = {folder.checkpoint(group) for group in ([A], [A, B], [B, A], [A, B, C])}
-    assert len(paths) == 4
-    assert {path.parent for path in paths} == {folder.path}
-
-
 def test_what_a_killed_process_left_half_written_is_swept(folder, outcomes):
     folder.folder(A).mkdir(parents=True)
     (folder.folder(A) / ".model.safetensors.1234-abcd").write_bytes(b"half")
