@@ -68,7 +68,7 @@ class Audit:
     edges: DataFrame
     """Given edges, the most suspicious first."""
     missing: DataFrame
-    """Pairs that are not edges, the most probable first."""
+    """Pairs that are not edges, those with the most evidence first."""
     weights: dict[str, float]
     """Weight of each fact in the evidence, for facts of variance 1 among the edges and random pairs."""
 

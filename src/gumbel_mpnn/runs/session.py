@@ -263,7 +263,7 @@ def _hand_out(jobs: list[OpenJob], workers: Workers) -> None:
     parts = -(-workers.count // len(jobs))
     size = {job.number: max(1, -(-len(job.missing) // parts)) for job in jobs}
     memory = (session.memory or available_bytes(pick_device(session.device))) // workers.count
-    running, deaths = dict[Future[Any], tuple[OpenJob, list[Replica]]](), Counter[int]()
+    running, deaths = dict[Future[Any], tuple[OpenJob, list[Replica]]](), Counter[tuple[int, Replica]]()
     while True:
         for job in reversed(jobs):
             while len(running) < workers.count and (group := job.take(size[job.number])):
@@ -285,8 +285,8 @@ def _hand_out(jobs: list[OpenJob], workers: Workers) -> None:
                 outcomes, graph, metric = pickle.loads(workers.result(future))  # noqa: S301  # of our own worker
             except LostError as error:
                 job.release(group)
-                deaths[job.number] += 1
-                if deaths[job.number] == TRIES:
+                deaths[job.number, group[0]] += 1  # one dead process takes the groups of all others with it
+                if deaths[job.number, group[0]] == TRIES:
                     raise UserError(
                         f"{job.title} was tried {TRIES} times, and its worker died each time ({error}): does it"
                         " have enough memory? Finished runs are safe: repeat the command to continue"

@@ -158,6 +158,12 @@ class TestFit:
         assert contents(tmp_path / "two") == contents(tmp_path / "one")
         assert run.n == 8
 
+    def test_one_death_that_takes_the_groups_of_all_with_it_counts_once(self, two, tmp_path, monkeypatch):
+        submit, lost = two.submit, [broken() for _ in range(4)]
+        monkeypatch.setattr(two, "count", 4)
+        monkeypatch.setattr(two, "submit", lambda *call: lost.pop() if lost else submit(*call))
+        assert quick(seeds=4, runs=tmp_path, workers=two).n == 8
+
     def test_one_that_always_dies_is_told(self, two, tmp_path, monkeypatch):
         monkeypatch.setattr(two, "submit", lambda *_: broken())
         with pytest.raises(UserError, match=r"gcn on own was tried 3 times, and its worker died each time .*memory"):
