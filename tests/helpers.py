@@ -121,22 +121,14 @@ def replicas(*pairs: tuple[int, int]) -> list[Replica]:
     return [Replica(split, seed) for split, seed in pairs]
 
 
-def everything_but_time(outcome: Outcome) -> dict[str, Any]:
-    """The numbers of an outcome that must not depend on the machine's speed, in a form that `==` compares."""
-    return {
-        "replica": outcome.replica,
-        "val": outcome.val,
-        "test": outcome.test,
-        "best_epoch": outcome.best_epoch,
-        "epochs": outcome.epochs,
-        "history": outcome.history,
-        "state": {name: value.tolist() for name, value in outcome.state.items()},
-    }
-
-
 def numbers(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
-    """`everything_but_time` of each outcome."""
-    return [everything_but_time(outcome) for outcome in outcomes]
+    """The numbers of each outcome that must not depend on the machine's speed, in a form that `==` compares."""
+    names = ("replica", "val", "test", "best_epoch", "epochs", "history")
+    return [
+        {name: getattr(outcome, name) for name in names}
+        | {"state": {name: value.tolist() for name, value in outcome.state.items()}}
+        for outcome in outcomes
+    ]
 
 
 def interrupted(epoch: int, task: Task, settings: Settings, group: Sequence[Replica], checkpoint: Path) -> None:

@@ -212,20 +212,3 @@ def test_a_sampled_edge_moves_its_logit():
     LabelConsistency(0.5)(torch.zeros(3, 2), graph, data).backward()
     # L = w_12 / (w_01 + w_12) at (1, 1): derivatives −1/4 and 1/4, times λ = 1/2 and σ' = 1/4.
     torch.testing.assert_close(theta.grad, torch.tensor([[-1 / 32, 1 / 32]]))
-
-
-@pytest.mark.parametrize("name", ["inter-class", "mix"])
-def test_classes_are_pushed_apart(name):
-    """A step against the gradient takes the two classes' neighborhoods further from each other."""
-    graph, y = pairs(), torch.arange(NODES) % 2
-    weight = positive(1, graph.num_pairs).requires_grad_()
-    train, logits = torch.ones(1, NODES, dtype=torch.bool), torch.zeros(1, NODES, 2).double()
-
-    def value(weight):
-        given = RewiredGraph(graph, torch.zeros_like(weight), weight)
-        return regularizers[name](margin=1.4).penalty(logits, given, y, train)
-
-    before = value(weight)
-    before.sum().backward()
-    after = value((weight - 0.1 * weight.grad).clamp(min=0))
-    assert (after < before).all()

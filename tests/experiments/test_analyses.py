@@ -20,17 +20,6 @@ COLUMNS = list(measures.TOLERANCE)
 
 
 class TestMeasures:
-    @pytest.fixture
-    def rows(self, monkeypatch):
-        """The rows of a graph of our own, and what the paper says of it."""
-
-        def make(paper=None, dataset="cora"):
-            monkeypatch.setattr(measures, "load", lambda name, **_: small_data())
-            monkeypatch.setattr(measures, "published", lambda _: {} if paper is None else {dataset: paper})
-            return Measures().rows(dataset)
-
-        return make
-
     def test_every_number_of_the_paper_is_of_a_row_and_a_column(self):
         assert set(measures.DATASETS) <= set(specs)
         paper = published("measures")
@@ -39,12 +28,15 @@ class TestMeasures:
             assert set(values) == {*COLUMNS}
             assert values["num_nodes"] == specs[name].num_nodes
 
-    def test_ours_the_papers_and_the_difference(self, rows):
-        (ours,) = rows()
+    def test_ours_the_papers_and_the_difference(self, monkeypatch):
+        monkeypatch.setattr(measures, "load", lambda name, **_: small_data())
+        monkeypatch.setattr(measures, "published", lambda _: {})
+        (ours,) = Measures().rows("cora")
         exact = {name: ours[name] for name in COLUMNS}
         paper = {**exact, "std_per_class": exact["std_per_class"] - 0.0002, "degree_max": exact["degree_max"] + 1}
         paper |= {"edge_homophily": exact["edge_homophily"] + 0.02}
-        found = rows(paper)
+        monkeypatch.setattr(measures, "published", lambda _: {"cora": paper})
+        found = Measures().rows("cora")
         assert [row["source"] for row in found] == ["ours", "paper", "difference"]
         assert {name: found[1][name] for name in COLUMNS} == paper
         assert found[2]["std_per_class"] == pytest.approx(0.0002)
@@ -55,27 +47,21 @@ class TestMeasures:
         assert line.count("(") == 2
 
 
-class TestMixtures:
-    @pytest.fixture
-    def loaded(self, monkeypatch):
-        asked = []
+def test_mixtures_of_classes_of_components_and_the_papers(monkeypatch):
+    def load(dataset, features=True, directed=False):
+        asked.append((dataset, features, directed))
+        return changed(small_data(nodes=60), x=None, num_nodes=60)
 
-        def load(dataset, features=True, directed=False):
-            asked.append((dataset, features, directed))
-            return changed(small_data(nodes=60), x=None, num_nodes=60)
-
-        monkeypatch.setattr(mixtures, "load", load)
-        return asked
-
-    def test_classes_components_and_the_papers(self, loaded):
-        rows = Mixtures().rows("cora")
-        assert rows[0]["labels"] == "classes"
-        assert (rows[0]["components"], rows[0]["bic"]) == (3, None)
-        for row in rows[1:-1]:
-            assert row["components"] == sum(map(int, row["per_class"].split()))
-        assert (rows[-1]["labels"], rows[-1]["components"], rows[-1]["bic"]) == ("components, paper", 47, None)
-        assert loaded == [("cora", False, False)]
-        assert set(published("mixtures")) <= set(Mixtures().datasets)
+    asked = []
+    monkeypatch.setattr(mixtures, "load", load)
+    rows = Mixtures().rows("cora")
+    assert rows[0]["labels"] == "classes"
+    assert (rows[0]["components"], rows[0]["bic"]) == (3, None)
+    for row in rows[1:-1]:
+        assert row["components"] == sum(map(int, row["per_class"].split()))
+    assert (rows[-1]["labels"], rows[-1]["components"], rows[-1]["bic"]) == ("components, paper", 47, None)
+    assert asked == [("cora", False, False)]
+    assert set(published("mixtures")) <= set(Mixtures().datasets)
 
 
 def stars() -> Data:
@@ -90,14 +76,9 @@ def stars() -> Data:
 
 
 class TestNeighborhoods:
-    PAGE = Neighborhoods()
-
-    @pytest.fixture
-    def loaded(self, monkeypatch):
+    def test_a_class_with_two_equal_kinds_has_two_effective_components(self, monkeypatch):
         monkeypatch.setattr(neighborhoods, "load", lambda dataset, features=True: stars())
-
-    def test_a_class_with_two_equal_kinds_has_two_effective_components(self, loaded):
-        rows = self.PAGE.rows("cora")
+        rows = Neighborhoods().rows("cora")
         assert [(row["label"], row["nodes"], row["shown"]) for row in rows] == [
             ("0", 40, "fewest"),
             ("1", 40, "most"),
@@ -114,9 +95,9 @@ class TestNeighborhoods:
         assert typical_pair(rows, members, torch.full((5,), 4)) == (3, 4)
 
     def test_missing_files(self, no_data_sets):
-        (row,) = rows = self.PAGE.rows("cora")
+        (row,) = rows = Neighborhoods().rows("cora")
         assert (row["label"], row["nodes"]) == ("no data", None)
-        assert not self.PAGE.draw(rows, {}, [])
+        assert not Neighborhoods().draw(rows, {}, [])
 
 
 class TestDecomposition:

@@ -71,35 +71,28 @@ class TestComparison:
         assert learned == {"gumbel-mpnn": pytest.approx(10), "auto": pytest.approx(-20)}
 
 
-class TestPoison:
-    JOBS = Poison().plan()
-
-    def test_what_people_read(self, run):
-        """Ten seeds of one split can show a difference after the correction for the eleven attacks on a graph."""
-        seeds = [replace(run.records[0], split=0, seed=seed) for seed in range(10)]
-        one = replace(run, records=tuple(seeds))
-        tests = {"gcn": 0.5, "frozen": 0.6, "gumbel-mpnn": 0.7}
-        jobs = [job for job in self.JOBS if job.model in tests and job.preset != ROBUST]
-        rows = Poison().collect({job: scoring(one, tests[job.model], 0.5) for job in jobs})
-        ours = [row for row in rows if row["model"] == "gumbel-mpnn"]
-        assert [row["p"] for row in ours] == [pytest.approx(11 * 2 / 1024)] * 33
-        assert {(row["over"], row["verdict"]) for row in ours} == {("seeds", "better (one split)")}
-        text = Poison().shown(rows)
-        assert "| attacked-cora | nettack | 5 | 50.00 (GCN) | 50.00±0.00 | **60.00**±0.00 | **70.00**±0.00† |" in text
-        counted = "33 cases: better on 33, the same on 0, worse on 0; 33 of the tests are over the seeds of one split."
-        assert f"- Gumbel-MPNN against the best plain model, {counted}" in text
-        assert f"- Gumbel-MPNN against its control Frozen (what is learned), {counted}" in text
+def test_what_people_read_of_poison(run):
+    """Ten seeds of one split can show a difference after the correction for the eleven attacks on a graph."""
+    seeds = [replace(run.records[0], split=0, seed=seed) for seed in range(10)]
+    one = replace(run, records=tuple(seeds))
+    tests = {"gcn": 0.5, "frozen": 0.6, "gumbel-mpnn": 0.7}
+    jobs = [job for job in Poison().plan() if job.model in tests and job.preset != ROBUST]
+    rows = Poison().collect({job: scoring(one, tests[job.model], 0.5) for job in jobs})
+    ours = [row for row in rows if row["model"] == "gumbel-mpnn"]
+    assert [row["p"] for row in ours] == [pytest.approx(11 * 2 / 1024)] * 33
+    assert {(row["over"], row["verdict"]) for row in ours} == {("seeds", "better (one split)")}
+    text = Poison().shown(rows)
+    assert "| attacked-cora | nettack | 5 | 50.00 (GCN) | 50.00±0.00 | **60.00**±0.00 | **70.00**±0.00† |" in text
+    counted = "33 cases: better on 33, the same on 0, worse on 0; 33 of the tests are over the seeds of one split."
+    assert f"- Gumbel-MPNN against the best plain model, {counted}" in text
+    assert f"- Gumbel-MPNN against its control Frozen (what is learned), {counted}" in text
 
 
 class TestFlood:
     @pytest.fixture
-    def few(self, monkeypatch):
-        """Small numbers of edges, for a small graph."""
+    def with_scores(self, tmp_path, monkeypatch):
+        """Makes runs with these kept metrics for each number of edges, small numbers for a small graph."""
         monkeypatch.setattr(flood, "COUNTS", COUNTS)
-
-    @pytest.fixture
-    def with_scores(self, tmp_path):
-        """Makes runs with these kept metrics for each number of edges."""
         run, made = fit(small_data(splits=8), runs=tmp_path), []
 
         def make(test, val):
@@ -113,7 +106,7 @@ class TestFlood:
 
         return make
 
-    def test_a_variant_is_chosen_once_on_validation_nodes_with_noise(self, few, with_scores):
+    def test_a_variant_is_chosen_once_on_validation_nodes_with_noise(self, with_scores):
         jaccard = [Job("cora", "jaccard", "", overrides=(f"model.threshold={value}",)) for value in (0.01, 0.05)]
         results = {
             jaccard[0]: with_scores((0.4, 0.4, 0.4), (0.6, 0.5, 0.5)),
@@ -129,14 +122,13 @@ class TestFlood:
         assert "| cora | -10.00 | -10.00 | 0.00 |" in Flood().shown(rows)
 
 
-class TestMissing:
-    def test_a_share_of_the_edges_is_removed(self):
-        data = small_data(60)
-        left = {share: pairs(WithoutEdges(share)(data)) for share in (0.0, 0.3, 0.7, 1.0)}
-        assert left[0.0] == pairs(data)
-        assert len(left[0.3]) == len(pairs(data)) - round(0.3 * len(pairs(data)))
-        assert left[1.0] == set() < left[0.7] < left[0.3] < left[0.0]
-        assert pairs(WithoutEdges(0.3)(data)) == left[0.3]
+def test_a_share_of_the_edges_is_removed():
+    data = small_data(60)
+    left = {share: pairs(WithoutEdges(share)(data)) for share in (0.0, 0.3, 0.7, 1.0)}
+    assert left[0.0] == pairs(data)
+    assert len(left[0.3]) == len(pairs(data)) - round(0.3 * len(pairs(data)))
+    assert left[1.0] == set() < left[0.7] < left[0.3] < left[0.0]
+    assert pairs(WithoutEdges(0.3)(data)) == left[0.3]
 
 
 class TestAdaptive:

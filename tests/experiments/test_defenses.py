@@ -46,18 +46,17 @@ def forward(model, aggregate):
     return hidden @ model.head.weight[0] + model.head.bias[0]
 
 
-class TestJaccard:
-    def test_a_run_is_the_backbone_on_the_remaining_edges(self):
-        data = small_data()
-        settings = {"model": {**QUICK["model"], "threshold": 0.3}, "train": QUICK["train"]}
-        run = gm.fit(data, "gcn-jaccard", seeds=2, preset=None, settings=settings)
-        left = Jaccard(0.3)(data)
-        assert 0 < left.num_edges < data.num_edges
-        same = gm.fit(left, "gcn", seeds=2, preset=None, settings=QUICK)
-        assert [record.test for record in run.records] == [record.test for record in same.records]
-        assert torch.equal(run.rewire().edge_index, left.edge_index)
-        noisy = changed(data, edge_index=torch.cat([data.edge_index, random_edges(24, 200, seed=5)], 1))
-        assert run.scores(noisy) == same.scores(Jaccard(0.3)(noisy))
+def test_a_run_of_jaccard_is_the_backbone_on_the_remaining_edges():
+    data = small_data()
+    settings = {"model": {**QUICK["model"], "threshold": 0.3}, "train": QUICK["train"]}
+    run = gm.fit(data, "gcn-jaccard", seeds=2, preset=None, settings=settings)
+    left = Jaccard(0.3)(data)
+    assert 0 < left.num_edges < data.num_edges
+    same = gm.fit(left, "gcn", seeds=2, preset=None, settings=QUICK)
+    assert [record.test for record in run.records] == [record.test for record in same.records]
+    assert torch.equal(run.rewire().edge_index, left.edge_index)
+    noisy = changed(data, edge_index=torch.cat([data.edge_index, random_edges(24, 200, seed=5)], 1))
+    assert run.scores(noisy) == same.scores(Jaccard(0.3)(noisy))
 
 
 def guarded(model):
@@ -81,11 +80,10 @@ def guarded(model):
     return forward(model, aggregate)
 
 
-class TestGNNGuard:
-    @pytest.mark.parametrize("options", [{}, {"threshold": 0.4, "memory": 0.2}, {"memory": 0.0, "threshold": 0.0}])
-    def test_the_formula(self, options):
-        model = make(GNNGuard, **options)
-        torch.testing.assert_close(model(X, GRAPH), guarded(model))
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.4, "memory": 0.2}, {"memory": 0.0, "threshold": 0.0}])
+def test_the_formula_of_gnn_guard(options):
+    model = make(GNNGuard, **options)
+    torch.testing.assert_close(model(X, GRAPH), guarded(model))
 
 
 def medians(model):
@@ -113,11 +111,10 @@ def medians(model):
     return forward(model, aggregate)
 
 
-class TestSoftMedian:
-    @pytest.mark.parametrize("temperature", [0.05, 0.5, 3.0])
-    def test_the_formula(self, temperature):
-        model = make(SoftMedian, temperature=temperature)
-        torch.testing.assert_close(model(X, GRAPH), medians(model), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("temperature", [0.05, 0.5, 3.0])
+def test_the_formula_of_soft_medians(temperature):
+    model = make(SoftMedian, temperature=temperature)
+    torch.testing.assert_close(model(X, GRAPH), medians(model), rtol=1e-5, atol=1e-6)
 
 
 @each_layered
@@ -141,14 +138,11 @@ def test_each_can_be_trained_and_applied(name, features):
     assert run.scores(data) == pytest.approx([record.test for record in run.records])
 
 
-class TestKNN:
-    def test_every_node_is_joined_to_the_most_similar_ones(self):
-        data = changed(small_data(), edge_index=both_ways(edges((0, 1))))
-        run = gm.fit(data, "knn", preset=None, settings={**QUICK, "model": {"hidden_channels": 8, "neighbors": 2}})
-        x = torch.nn.functional.normalize(data.x, dim=-1)
-        cosine = (x @ x.T).fill_diagonal_(-1)
-        expected = {
-            tuple(sorted((i, int(j)))) for i in range(24) for j in cosine[i].topk(2).indices if cosine[i, j] > 0
-        }
-        found = {tuple(sorted(pair)) for pair in run.rewire().edge_index.T.tolist()}
-        assert found == expected
+def test_knn_joins_every_node_to_the_most_similar_ones():
+    data = changed(small_data(), edge_index=both_ways(edges((0, 1))))
+    run = gm.fit(data, "knn", preset=None, settings={**QUICK, "model": {"hidden_channels": 8, "neighbors": 2}})
+    x = torch.nn.functional.normalize(data.x, dim=-1)
+    cosine = (x @ x.T).fill_diagonal_(-1)
+    expected = {tuple(sorted((i, int(j)))) for i in range(24) for j in cosine[i].topk(2).indices if cosine[i, j] > 0}
+    found = {tuple(sorted(pair)) for pair in run.rewire().edge_index.T.tolist()}
+    assert found == expected

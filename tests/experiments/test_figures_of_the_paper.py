@@ -48,25 +48,24 @@ class TestTemperature:
         assert (row["kept"], row["added"]) == (75, 50)
 
 
-class TestComponents:
-    def test_rewired_runs_are_paired_with_plain_ones_of_the_same_k_and_settings(self, run):
-        jobs = Components().plan()[:8]
-        shifts = (0.0, 0.01, 0.2, 0.3, 0.22, 0.4, 0.1, 0.05)
-        rows = Components().collect({job: shifted(run, shift) for job, shift in zip(jobs, shifts, strict=True)})
-        differences = [1, None, 2, -8, None, None, -5, None]
-        assert [row["difference"] for row in rows] == [each and pytest.approx(each) for each in differences]
-        assert [row["verdict"] for row in rows] == ["better", None, "better", "worse", None, None, "worse", None]
-        assert [row["settings"] for row in rows[:6]] == [
-            "tuned",
-            "tuned",
-            "the paper's",
-            "the paper's for Gumbel-MPNN",
-            "the paper's",
-            "the paper's, no candidates",
-        ]
-        lines = Components().shown(rows).splitlines()
-        assert lines[2].startswith("| neighborhoods per class | GCN, tuned | Gumbel-MPNN, tuned | GCN, the paper's |")
-        assert lines[5].startswith("| 2 | **63.50**±0.87 | 58.50±0.87 | – |")
+def test_rewired_runs_are_paired_with_plain_ones_of_the_same_k_and_settings(run):
+    jobs = Components().plan()[:8]
+    shifts = (0.0, 0.01, 0.2, 0.3, 0.22, 0.4, 0.1, 0.05)
+    rows = Components().collect({job: shifted(run, shift) for job, shift in zip(jobs, shifts, strict=True)})
+    differences = [1, None, 2, -8, None, None, -5, None]
+    assert [row["difference"] for row in rows] == [each and pytest.approx(each) for each in differences]
+    assert [row["verdict"] for row in rows] == ["better", None, "better", "worse", None, None, "worse", None]
+    assert [row["settings"] for row in rows[:6]] == [
+        "tuned",
+        "tuned",
+        "the paper's",
+        "the paper's for Gumbel-MPNN",
+        "the paper's",
+        "the paper's, no candidates",
+    ]
+    lines = Components().shown(rows).splitlines()
+    assert lines[2].startswith("| neighborhoods per class | GCN, tuned | Gumbel-MPNN, tuned | GCN, the paper's |")
+    assert lines[5].startswith("| 2 | **63.50**±0.87 | 58.50±0.87 | – |")
 
 
 class TestNoise:

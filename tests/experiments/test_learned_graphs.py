@@ -123,18 +123,17 @@ class TestConsistency:
         assert (learned["paper_std"], learned["paper_clusters"]) == (0.0853, 41)
 
 
-class TestSpectra:
-    def test_a_complete_graph_and_the_given_one(self, runs):
-        """The gap of a complete graph is N / (N − 1), and the resistance of any two nodes 2 / N; a star's gap is 1."""
-        nodes = 12
-        star = [(0, node) for node in range(1, nodes)]
-        others = [(i, j) for i in range(1, nodes) for j in range(i + 1, nodes)]
-        data = changed(small_data(nodes), edge_index=both_ways(edges(*star)))
-        made = runs(data, (*star, *others), [[0.9] * 66, [0.9] * 11 + [0.1] * 55])
-        given, learned = Spectra().collect({PAPER: made})
-        assert (given["edges"], given["gap"], given["joined"]) == (11, pytest.approx(1), 100)
-        assert learned["edges"] == (66 + 11) / 2
-        assert learned["gap"] == pytest.approx((nodes / (nodes - 1) + 1) / 2)
-        assert learned["resistance"] == pytest.approx((2 / nodes + given["resistance"]) / 2, rel=1e-4)
-        assert learned["given_resistance"] == pytest.approx(given["resistance"])
-        assert "| cora | 1.0000 | 1.0455±0.0643 |" in Spectra().shown([given, learned])
+def test_spectra_of_a_complete_graph_and_the_given_one(runs):
+    """The gap of a complete graph is N / (N − 1), and the resistance of any two nodes 2 / N; a star's gap is 1."""
+    nodes = 12
+    star = [(0, node) for node in range(1, nodes)]
+    others = [(i, j) for i in range(1, nodes) for j in range(i + 1, nodes)]
+    data = changed(small_data(nodes), edge_index=both_ways(edges(*star)))
+    made = runs(data, (*star, *others), [[0.9] * 66, [0.9] * 11 + [0.1] * 55])
+    given, learned = Spectra().collect({PAPER: made})
+    assert (given["edges"], given["gap"], given["joined"]) == (11, pytest.approx(1), 100)
+    assert learned["edges"] == (66 + 11) / 2
+    assert learned["gap"] == pytest.approx((nodes / (nodes - 1) + 1) / 2)
+    assert learned["resistance"] == pytest.approx((2 / nodes + given["resistance"]) / 2, rel=1e-4)
+    assert learned["given_resistance"] == pytest.approx(given["resistance"])
+    assert "| cora | 1.0000 | 1.0455±0.0643 |" in Spectra().shown([given, learned])

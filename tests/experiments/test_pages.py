@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import PAGES, Analysis, Experiment
+from experiments import PAGES, Experiment
 from experiments.experiment import LADDERS
 from experiments.pages import NOTES, read_rows, write_page
 from experiments.paper.accuracy import CONTROLS
@@ -77,14 +77,6 @@ def test_what_is_taken_from_models_has_a_name_and_a_method():
             assert bool(page.measured) == (type(page).measure is not Experiment.measure)
             names += [page.measured] if page.measured else []
     assert len(set(names)) == len(names) > 1
-
-
-def test_analyses_have_data_sets():
-    assert [page.name for page in PAGES.values() if isinstance(page, Analysis)] == [
-        "measures",
-        "mixtures",
-        "neighborhoods",
-    ]
 
 
 SOURCES = sorted((ROOT / "experiments").rglob("*.py"))

@@ -29,29 +29,26 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results"
 LINEAR = ("model.shortcut=linear", "model.input_layer=false")
 
 
-class TestAuto:
-    @pytest.fixture(scope="class")
-    def results(self, tmp_path_factory):
-        runs = tmp_path_factory.mktemp("runs")
-        short = ("train.epochs=3", "model.hidden_channels=8")
-        return {
-            Job("attacked-cora", model, attack="meta-0.1"): fit(small_data(), "auto", short + of, seeds=2, runs=runs)
-            for model, of in ((model, LADDERS[model]) for model in ("auto", *CONTROLS))
-        }
-
-    def test_a_row(self, results):
-        (row,) = Auto().collect(results)
-        ours, *controls = results.values()
-        plain = ours.rungs[ours.choice.best_plain]
-        assert (row["dataset"], row["setting"]) == ("attacked-cora", "attack=meta-0.1")
-        assert (row["rung"], row["plain"]) == (ours.choice.chosen, ours.choice.best_plain)
-        assert row["difference"] == pytest.approx(100 * (ours.test.mean - plain.test.mean))
-        better = max(controls, key=lambda run: run.test.mean)
-        assert row["learned_difference"] == pytest.approx(100 * (ours.test.mean - better.test.mean))
-        assert row["best_on_test"] == max(ours.rungs, key=lambda name: ours.rungs[name].test.mean)
-        assert row["verdict"] == "too few splits"
-        text = Auto().shown([row])
-        assert "- Auto against the best plain model, 1 graph: too few splits for a test on 1." in text
+def test_a_row_of_auto(tmp_path):
+    short = ("train.epochs=3", "model.hidden_channels=8")
+    results = {
+        Job("attacked-cora", model, attack="meta-0.1"): fit(
+            small_data(), "auto", short + LADDERS[model], seeds=2, runs=tmp_path
+        )
+        for model in ("auto", *CONTROLS)
+    }
+    (row,) = Auto().collect(results)
+    ours, *controls = results.values()
+    plain = ours.rungs[ours.choice.best_plain]
+    assert (row["dataset"], row["setting"]) == ("attacked-cora", "attack=meta-0.1")
+    assert (row["rung"], row["plain"]) == (ours.choice.chosen, ours.choice.best_plain)
+    assert row["difference"] == pytest.approx(100 * (ours.test.mean - plain.test.mean))
+    better = max(controls, key=lambda run: run.test.mean)
+    assert row["learned_difference"] == pytest.approx(100 * (ours.test.mean - better.test.mean))
+    assert row["best_on_test"] == max(ours.rungs, key=lambda name: ours.rungs[name].test.mean)
+    assert row["verdict"] == "too few splits"
+    text = Auto().shown([row])
+    assert "- Auto against the best plain model, 1 graph: too few splits for a test on 1." in text
 
 
 class TestAudit:
@@ -160,22 +157,21 @@ class TestBudget:
         assert row["chosen"] == (", ".join(second.overrides) if is_chosen else START)
 
 
-class TestReadings:
-    def test_the_nearest_reading_and_the_mean_distances(self, run):
-        """The paper has 88.07 for the GCN on pubmed and 35.21 on actor. Rewired models do not decide."""
-        tests = {("pubmed", ()): 87.07, ("pubmed", LINEAR): 90.07, ("actor", ()): 37.21, ("actor", LINEAR): 34.21}
-        results = {
-            Job(dataset, "gcn", "paper", "paper", overrides): scoring(run, test / 100)
-            for (dataset, overrides), test in tests.items()
-        }
-        results |= {Job("cora", "gcn", "paper", "paper"): None, Job("cora", "gumbel-mpnn", "paper", "paper"): run}
-        rows = Readings().collect(results)
-        assert [row["to_paper"] for row in rows[:5]] == [*map(pytest.approx, (-1, 2, 2, -1)), None]
-        assert [row["nearest"] for row in rows] == ["nearest", "", "", "nearest", "", "nearest"]
-        assert Readings().shown(rows).splitlines()[2:] == [
-            "| chosen | 2 | 1.50 | 1 | 1.50 | 1 |",
-            "| linear | 2 | 1.50 | 1 | 1.50 | 1 |",
-        ]
+def test_the_nearest_reading_and_the_mean_distances(run):
+    """The paper has 88.07 for the GCN on pubmed and 35.21 on actor. Rewired models do not decide."""
+    tests = {("pubmed", ()): 87.07, ("pubmed", LINEAR): 90.07, ("actor", ()): 37.21, ("actor", LINEAR): 34.21}
+    results = {
+        Job(dataset, "gcn", "paper", "paper", overrides): scoring(run, test / 100)
+        for (dataset, overrides), test in tests.items()
+    }
+    results |= {Job("cora", "gcn", "paper", "paper"): None, Job("cora", "gumbel-mpnn", "paper", "paper"): run}
+    rows = Readings().collect(results)
+    assert [row["to_paper"] for row in rows[:5]] == [*map(pytest.approx, (-1, 2, 2, -1)), None]
+    assert [row["nearest"] for row in rows] == ["nearest", "", "", "nearest", "", "nearest"]
+    assert Readings().shown(rows).splitlines()[2:] == [
+        "| chosen | 2 | 1.50 | 1 | 1.50 | 1 |",
+        "| linear | 2 | 1.50 | 1 | 1.50 | 1 |",
+    ]
 
 
 class TestLengths:

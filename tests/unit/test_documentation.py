@@ -139,17 +139,8 @@ def test_the_page_of_settings_is_up_to_date():
 def test_the_pages_are_built_without_a_warning_and_need_no_network(tmp_path):
     for module in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(module, reason="the extra `docs` is not installed: pip install -e '.[docs]'")
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "-q",
-        "-d",
-        str(tmp_path / "trees"),
-        str(DOCS),
-        str(tmp_path / "html"),
-    ]
+    folders = map(str, (tmp_path / "trees", DOCS, tmp_path / "html"))
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-d", *folders]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

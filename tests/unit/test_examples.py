@@ -66,15 +66,9 @@ def test_own_data(tmp_path, capsys):
     wrong = [f"p{a},p{a + 1}" for a in range(0, 20, 2)]
     (tmp_path / "nodes.csv").write_text("\n".join(["id,size,group", *rows]))
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *right, *wrong]))
-    settings = {"train": {"epochs": 30}}
-    run = example("own_data").main(
-        str(tmp_path / "nodes.csv"),
-        str(tmp_path / "edges.csv"),
-        "group",
-        model="gcn",
-        splits=range(2),
-        settings=settings,
-    )
+    files = str(tmp_path / "nodes.csv"), str(tmp_path / "edges.csv")
+    short = {"splits": range(2), "settings": {"train": {"epochs": 30}}}
+    run = example("own_data").main(*files, "group", model="gcn", **short)
     assert run.test.mean > 0.7
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 61
     edges, cleaned = (

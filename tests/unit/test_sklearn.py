@@ -167,14 +167,13 @@ class TestFit:
             classifier().fit(x, y)
 
 
-class TestValidationRows:
-    @pytest.mark.parametrize(
-        ("counts", "fraction", "expected"), [([10, 5, 1], 0.2, [2, 1, 0]), ([2, 3], 1.0, [1, 2]), ([1, 2], 0.0, [0, 1])]
-    )
-    def test_a_share_of_each_class_but_a_row_to_train_on(self, counts, fraction, expected):
-        y = np.repeat(np.arange(len(counts)), counts)
-        data = classifier(epochs=1, validation_fraction=fraction).fit(np.eye(len(y), 2), y).run_.data
-        assert np.bincount(y[data.val_mask.squeeze().numpy()], minlength=len(counts)).tolist() == expected
+@pytest.mark.parametrize(
+    ("counts", "fraction", "expected"), [([10, 5, 1], 0.2, [2, 1, 0]), ([2, 3], 1.0, [1, 2]), ([1, 2], 0.0, [0, 1])]
+)
+def test_validation_rows_are_a_share_of_each_class_but_a_row_to_train_on(counts, fraction, expected):
+    y = np.repeat(np.arange(len(counts)), counts)
+    data = classifier(epochs=1, validation_fraction=fraction).fit(np.eye(len(y), 2), y).run_.data
+    assert np.bincount(y[data.val_mask.squeeze().numpy()], minlength=len(counts)).tolist() == expected
 
 
 @pytest.mark.usefixtures("routing")

@@ -12,7 +12,6 @@ from command_fixtures import GCN
         ("train cora --model gnc", "there is no model called 'gnc': did you mean 'gcn'?"),
         ("train", "give the name of a data set, or own data as --nodes and --edges, or as --graph"),
         ("train cora --graph g.npz", "give the name of a data set, or own data"),
-        ("train --edges e.csv", "give the name of a data set, or own data"),
         ("train --graph g.npz --nodes n.csv --edges e.csv", "give the name of a data set, or own data"),
         ("train --nodes n.csv --edges e.csv --label kind", "there is no file n.csv"),
         ("train --graph g.npz", "there is no file g.npz"),
@@ -58,21 +57,15 @@ def test_files_that_are_nowhere_and_no_network(command, tmp_path, verb):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--set model.droput=0.1", "model 'gcn' has no option 'droput': did you mean 'dropout'"),
-        ("--set train.epoch=1", "there is no setting 'train.epoch': did you mean 'epochs'?"),
         ("--set modell.dropout=1", "there is no setting 'modell': did you mean 'model'?"),
         ("--set dropout=1", "cannot read the setting 'dropout=1': write it as table.name=value"),
         ("--set model.dropout=much", "option 'dropout' of model 'gcn' must be of type float"),
         ("--set model.dropout=1.5", "dropout must lie between 0 and 1, but is 1.5"),
-        ("--set train.lr=0", "setting 'train.lr' must be above 0, but is 0.0"),
         ("--set data.protocol=geom-gcn", "geom-gcn"),
         ("--splits a-b", "'a-b' is not a valid range: write it as 0-9 or 0,2,5"),
         ("--splits 3-1", "'3-1' is not a valid range: write it as 0-9 or 0,2,5"),
         ("--splits 0-2", "there is no split 2: this data set has splits 0 to 1"),
-        ("--preset tund", "there is no family of presets called 'tund': did you mean 'tuned'?"),
-        ("--preset mine.toml", "there is no settings file mine.toml"),
         ("--experiment ../out", "experiment must be the name of a single folder that is not hidden, but is '../out'"),
-        ("--device gpu", "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
         ("--final --epochs-from abc", "--epochs-from takes --final and all settings: leave out --model, --splits and"),
         ("--predictions p.xlsx", "--predictions p.xlsx must end in .csv or .json: give it another ending"),
     ],
@@ -90,26 +83,10 @@ class TestOwnFiles:
         for files in (graph, csv[:4]):
             refused("train", *files, message="own data needs --label, the name of the column or attribute")
 
-    def test_labels_that_are_ids_or_all_the_same(self, refused, own, csv):
-        message = "there are as many classes as labelled nodes, 20, so no class"
-        refused("train", *csv[:4], "--label", "id", message=message)
-        (own / "nodes.csv").write_text((own / "nodes.csv").read_text().replace("dog", "cat"))
-        refused("train", *csv, message="all labelled nodes are of one class: classification needs two or more")
-
-    def test_an_edge_to_an_unknown_node(self, refused, own, csv):
-        with (own / "edges.csv").open("a") as file:
-            file.write("n3,n99\n")
-        refused("train", *csv, message="'n99'")
-
     def test_files_that_are_not_what_they_are_called(self, refused, own):
         for name, label in (("graph.npz", ()), ("graph.graphml", ("--label", "kind")), ("graph.csv", ())):
             (own / name).write_text("no such thing")
             refused("train", "--graph", own / name, *label, message=f"{name} is not a ")
-
-    def test_neither_features_nor_edges(self, refused, own):
-        (own / "names.csv").write_text("id,kind\n" + "".join(f"n{k},{k % 2}\n" for k in range(20)))
-        message = "this graph has neither features nor edges to learn from: give it one of them"
-        refused("train", "--nodes", own / "names.csv", "--label", "kind", *GCN, message=message)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -131,18 +131,17 @@ class TestCompare:
         refused("runs", "compare", own, other, message="has macro_f1: train both with one data.metric")
 
 
-class TestExport:
-    def test_csv_and_json(self, command, trained):
-        records = [record for folder in (trained.gcn, trained.mlp) for record in records_of(folder)]
-        expected = [(r.settings["model"]["name"], r.split, r.test, r.settings["train"]["lr"]) for r in records]
-        for name in ("out.csv", "out.JSON"):
-            result = command("runs", "export", name, "--where", "experiment == 'train'")
-            assert result.stderr == f"4 runs are in {name}\n"
-        rows = list(csv_format.DictReader(Path("out.csv").read_text().splitlines()))
-        found = [(row["model"], int(row["split"]), float(row["test"]), float(row["train.lr"])) for row in rows]
-        assert found == expected
-        rows = json.loads(Path("out.JSON").read_text(), parse_constant=pytest.fail)
-        assert [(row["model"], row["split"], row["test"], row["train.lr"]) for row in rows] == expected
+def test_export_as_csv_and_json(command, trained):
+    records = [record for folder in (trained.gcn, trained.mlp) for record in records_of(folder)]
+    expected = [(r.settings["model"]["name"], r.split, r.test, r.settings["train"]["lr"]) for r in records]
+    for name in ("out.csv", "out.JSON"):
+        result = command("runs", "export", name, "--where", "experiment == 'train'")
+        assert result.stderr == f"4 runs are in {name}\n"
+    rows = list(csv_format.DictReader(Path("out.csv").read_text().splitlines()))
+    found = [(row["model"], int(row["split"]), float(row["test"]), float(row["train.lr"])) for row in rows]
+    assert found == expected
+    rows = json.loads(Path("out.JSON").read_text(), parse_constant=pytest.fail)
+    assert [(row["model"], row["split"], row["test"], row["train.lr"]) for row in rows] == expected
 
 
 class TestTrialsOfTune:

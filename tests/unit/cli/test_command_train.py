@@ -176,20 +176,19 @@ class TestDataSet:
         assert "(one run), val" in result.stderr
 
 
-class TestAuto:
-    def test_own_data_without_a_model(self, command, csv):
-        fast = ("--set", "train.epochs=2", "--set", "model.hidden_channels=4", "--splits", "0-1")
-        names = [rung.name for rung in read_rungs() if rung.suits(has_features=True)]
-        done = command("train", *csv, *fast)
-        assert done.exit_code == 0, done.stderr
-        assert all(name in done.stderr for name in names)
-        assert "auto: " in done.stdout
-        last, folder = done.stderr.strip().splitlines()[-2:]
-        assert last.startswith("no rewiring needed: ") or " better than the best plain model, " in last
-        assert f"auto on 2 runs: {last}" in command("runs", "show", folder.removeprefix("runs are in ")).stderr
-        choice = json.loads(command("train", *csv, *fast, "--format", "json").stdout)["choice"]
-        assert [rung["name"] for rung in choice["rungs"]] == names
-        assert choice["chosen"] in names
+def test_own_data_without_a_model(command, csv):
+    fast = ("--set", "train.epochs=2", "--set", "model.hidden_channels=4", "--splits", "0-1")
+    names = [rung.name for rung in read_rungs() if rung.suits(has_features=True)]
+    done = command("train", *csv, *fast)
+    assert done.exit_code == 0, done.stderr
+    assert all(name in done.stderr for name in names)
+    assert "auto: " in done.stdout
+    last, folder = done.stderr.strip().splitlines()[-2:]
+    assert last.startswith("no rewiring needed: ") or " better than the best plain model, " in last
+    assert f"auto on 2 runs: {last}" in command("runs", "show", folder.removeprefix("runs are in ")).stderr
+    choice = json.loads(command("train", *csv, *fast, "--format", "json").stdout)["choice"]
+    assert [rung["name"] for rung in choice["rungs"]] == names
+    assert choice["chosen"] in names
 
 
 class TestFinal:

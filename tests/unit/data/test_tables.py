@@ -129,8 +129,6 @@ class TestNodes:
             ("id,class,f\na,x,1\n,y,2\n", r"line 3 of .*nodes\.csv has no node id"),
             ("id,class,f\n", r"nodes\.csv has no nodes"),
             ("", r"nodes\.csv has no nodes"),
-            ("id,class,f\na,,1\nb,,2\n", r"nodes\.csv: no node has a label"),
-            ("id,class,f\na,0,1\nb,-1,2\n", "node 'b' has the label -1: leave the label of an unlabelled node empty"),
             (
                 "id,class,f,split\na,0,1,train\nb,0,2,dev\n",
                 "line 3 of .* is in the split 'dev': write train",

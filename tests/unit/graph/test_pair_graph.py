@@ -254,14 +254,6 @@ def test_a_graph_that_layers_were_on_goes_without_the_garbage_collector(model):
         gc.enable()
 
 
-def test_of_keeps_nothing_of_weights_that_came_to_be_learned():
-    data = Data(edge_index=STAR.clone(), num_nodes=5, edge_weight=torch.ones(STAR.shape[1]))
-    PairGraph.of(data)
-    data.edge_weight.requires_grad_()
-    PairGraph.of(data).pair_weight.sum().backward()
-    assert data.edge_weight.grad is not None
-
-
 @pytest.mark.parametrize("name", ["edge_index", "pairs"])
 def test_a_look_in_inference_mode_leaves_a_graph_to_train_with(name):
     data = Data(edge_index=STAR.clone(), num_nodes=5)

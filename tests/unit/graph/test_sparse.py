@@ -31,21 +31,15 @@ def dense(layout, values):
     return zeros.index_put((batch, layout.row.long(), layout.col.long()), values)
 
 
-def test_layout_holds_the_positions_row_by_row(layout):
+def test_a_layout_by_hand_row_by_row_and_column_by_column(layout):
     assert layout.shape == (3, 4)
     assert layout.nnz == 5
     assert layout.rowptr.tolist() == [0, 2, 2, 5]
     assert layout.col.tolist() == [1, 3, 0, 1, 3]
     assert layout.row.tolist() == [0, 0, 2, 2, 2]
-
-
-def test_layout_holds_the_positions_column_by_column(layout):
     assert layout.colptr.tolist() == [0, 1, 3, 3, 5]
     assert layout.row_by_col.tolist() == [2, 0, 2, 0, 2]
     assert layout.to_transposed.tolist() == [2, 0, 3, 1, 4]
-
-
-def test_indices_are_small_and_positions_are_not(layout):
     small = (layout.rowptr, layout.row, layout.col, layout.colptr, layout.row_by_col)
     assert {tensor.dtype for tensor in small} == {torch.int32}
     assert layout.to_transposed.dtype == torch.int64

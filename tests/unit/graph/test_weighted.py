@@ -134,8 +134,3 @@ def test_gradient_of_an_absent_pair_is_that_of_adding_it():
         ahead = WeightedGraph(PATH, weight + torch.tensor([step, 0.0]), torch.float64).symmetric(X).sum()
         slope = (ahead - path_graph.symmetric(X).sum()) / step
     torch.testing.assert_close(weight.grad[0], slope, rtol=1e-5, atol=1e-5)
-
-
-def test_weight_one_is_no_weight():
-    for aggregate in ("mean", "symmetric"):
-        assert torch.equal(getattr(path(1.0, 1.0), aggregate)(X), getattr(path(), aggregate)(X))

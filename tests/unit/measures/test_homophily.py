@@ -50,33 +50,9 @@ def test_as_listed_takes_every_column():
     assert label_informativeness(LISTED, "as_listed") == pytest.approx(information / entropy)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_both_conventions_agree_where_every_edge_is_listed_both_ways(measure):
-    symmetric = Data(edge_index=both_ways(PATH.edge_index), y=PATH.y)
-    assert measure(symmetric, "as_listed") == pytest.approx(measure(symmetric))
-
-
 def test_bipartite_classes_tell_everything_and_are_not_alike():
     square = Data(edge_index=edges((0, 1), (1, 2), (2, 3), (3, 0)), y=torch.tensor([0, 1, 0, 1]))
     assert (edge_homophily(square), adjusted_homophily(square), label_informativeness(square)) == (0, -1, 1)
-
-
-def test_an_edge_with_an_unlabelled_end_is_not_counted():
-    data = Data(edge_index=edges((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)), y=torch.tensor([0, 0, 1, 1, -1]))
-    assert [measure(data) for measure in MEASURES] == [measure(PATH) for measure in MEASURES]
-
-
-@pytest.mark.parametrize("y", [[-1, -1, -1], [0, -1, -1], [-1, -1, 2]])
-def test_without_a_labelled_edge_nothing_is_defined(y):
-    data = Data(edge_index=edges((0, 1), (1, 2)), y=torch.tensor(y))
-    assert all(math.isnan(measure(data)) for measure in MEASURES)
-
-
-def test_one_class_is_homophilous_and_informs_of_nothing():
-    data = Data(edge_index=edges((0, 1)), y=torch.tensor([1, 1]))
-    assert edge_homophily(data) == 1
-    assert math.isnan(adjusted_homophily(data))
-    assert math.isnan(label_informativeness(data))
 
 
 def test_an_edge_index_of_pyg_is_taken():

@@ -221,8 +221,6 @@ class TestNeighborhood:
             gm.plot_neighborhood(learned, 0, hops=0)
         with pytest.raises(gm.UserError, match="no node 12: give a number from 0 to 11"):
             gm.plot_neighborhood(learned, 12)
-
-    def test_a_plain_model(self, plain):
         with pytest.raises(gm.UserError, match="'gcn' does not rewire the graph"):
             gm.plot_neighborhood(plain, 0)
 

@@ -137,43 +137,42 @@ class TestOwnData:
             quick(own)
 
 
-class TestMistakes:
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"data": "corra"}, "there is no data set called 'corra': did you mean 'cora'"),
-            ({"data": 3}, "dataset must be a name or a Data, not 3"),
-            ({"model": "gnc"}, "there is no model called 'gnc': did you mean 'gcn'?"),
-            ({"overrides": ["model.droput=0.1"]}, "model 'gcn' has no option 'droput': did you mean 'dropout'"),
-            ({"overrides": ["train.epoch=1"]}, "there is no setting 'train.epoch': did you mean 'epochs'?"),
-            ({"overrides": ["training.lr=1"]}, "there is no setting 'training': did you mean 'train'"),
-            ({"overrides": ["model.norm=bach"]}, "there is no norm called 'bach': did you mean 'batch'?"),
-            ({"overrides": ["train.epochs=0"]}, "setting 'train.epochs' must be 1 or more, but is 0"),
-            ({"overrides": ["data.protocol=random"]}, "there is no random split protocol called 'random'"),
-            ({"preset": "tund"}, "there is no family of presets called 'tund': did you mean 'tuned'?"),
-            ({"preset": "mine.toml"}, "there is no settings file mine.toml"),
-            ({"device": "gpu"}, "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
-            ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
-            ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
-            ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
-            ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
-            ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
-            (
-                {"data": changed(small_data(), metric=["accuracy"])},
-                "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
-            ),
-            ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
-            ({"seeds": 10**9}, "1000000000 seeds are too many"),
-            ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
-        ],
-        ids=lambda value: "" if isinstance(value, str) else str(value),
-    )
-    def test_one_sentence_and_nothing_written(self, tmp_path, change, message):
-        with pytest.raises(UserError) as caught:
-            quick(**change, runs=tmp_path / "runs")
-        assert message in str(caught.value)
-        assert "\n" not in str(caught.value)
-        assert not (tmp_path / "runs").exists()
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": "corra"}, "there is no data set called 'corra': did you mean 'cora'"),
+        ({"data": 3}, "dataset must be a name or a Data, not 3"),
+        ({"model": "gnc"}, "there is no model called 'gnc': did you mean 'gcn'?"),
+        ({"overrides": ["model.droput=0.1"]}, "model 'gcn' has no option 'droput': did you mean 'dropout'"),
+        ({"overrides": ["train.epoch=1"]}, "there is no setting 'train.epoch': did you mean 'epochs'?"),
+        ({"overrides": ["training.lr=1"]}, "there is no setting 'training': did you mean 'train'"),
+        ({"overrides": ["model.norm=bach"]}, "there is no norm called 'bach': did you mean 'batch'?"),
+        ({"overrides": ["train.epochs=0"]}, "setting 'train.epochs' must be 1 or more, but is 0"),
+        ({"overrides": ["data.protocol=random"]}, "there is no random split protocol called 'random'"),
+        ({"preset": "tund"}, "there is no family of presets called 'tund': did you mean 'tuned'?"),
+        ({"preset": "mine.toml"}, "there is no settings file mine.toml"),
+        ({"device": "gpu"}, "there is no device 'gpu': use 'auto', 'cpu' or 'cuda'"),
+        ({"splits": [0, 2]}, "there is no split 2: this data set has splits 0 to 1"),
+        ({"splits": [-1]}, "there is no split -1: this data set has splits 0 to 1"),
+        ({"splits": 0}, "splits are a list of whole numbers, as [0] or range(3), not 0"),
+        ({"seeds": None}, "seeds are a list of whole numbers, as [0] or range(3), not None"),
+        ({"seeds": [0.5]}, "seeds are a list of whole numbers, as [0] or range(3), not [0.5]"),
+        (
+            {"data": changed(small_data(), metric=["accuracy"])},
+            "data.metric must be the name of one metric, as 'accuracy', not ['accuracy']",
+        ),
+        ({"splits": []}, "there is nothing to train: give at least one split and one seed"),
+        ({"seeds": 10**9}, "1000000000 seeds are too many"),
+        ({"seeds": 0}, "there is nothing to train: give at least one split and one seed"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value),
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_written(tmp_path, change, message):
+    with pytest.raises(UserError) as caught:
+        quick(**change, runs=tmp_path / "runs")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])

@@ -220,9 +220,6 @@ class TestStorage:
         (summary,) = optuna.get_all_study_summaries(open_storage(search.storage))
         assert (summary.study_name, summary.n_trials) == (search.study, 3)
 
-    def test_no_password_is_shown(self):
-        assert study.without_password("postgresql://me:secret@host/db?x=1") == "postgresql://me:…@host/db?x=1"
-
 
 class TestPruner:
     """Epochs 16: values are compared at 2, 4 and 8."""
