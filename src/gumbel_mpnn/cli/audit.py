@@ -52,5 +52,3 @@ def audit(
         table = table.drop(columns="affinity")
     headings = {name: name.replace("_", " ") for name in table.columns}
     common.emit(Table.of(table, headings=headings), format, found.to_dict(top))
-    weights = ", ".join(f"{name.replace('_', ' ')} {weight:.2f}" for name, weight in found.weights.items())
-    common.note(f"weights of the facts in this graph: {weights}")

@@ -111,10 +111,9 @@ def train(
     changes = None if run.settings.rewiring is None else run.changes()
     payload = run.to_dict() | ({} if changes is None else {"changes": changes.to_dict()})
     common.emit(run_table([run]), format, payload, err=is_standard_output(predictions))
-    if changes is not None:
-        common.note(changes.sentence())
-    if run.choice is not None:
-        common.note(run.choice.sentence())
+    for told in (changes, run.choice):
+        if told is not None:
+            common.note(told.sentence())
     common.note(f"runs are in {run.folder.path}")
 
 

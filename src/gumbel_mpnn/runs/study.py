@@ -308,13 +308,16 @@ def ended(study: optuna.Study) -> list[tuple[FrozenTrial, str]]:
 
 
 def work_on(search: Search, session: Session | None = None, follow: Callable[[], None] = lambda: None) -> None:
-    """Train trials of a study until all are done, the time is up, or other processes train the rest.
+    """Train trials of a study until all have ended, also those of other processes, or the time is up.
 
     This is the work of one process. `follow` is called after each trial.
     """
     load_plugins()
     study, session = open_study(search), session or Session(search.runs, TRIALS, search.device, search.memory)
-    while time.time() < search.until and (begun := _begin(study, search)) is not None:
+    while time.time() < search.until and len(ended(study)) < search.trials:
+        if (begun := _begin(study, search)) is None:  # other processes train the rest, unless they are killed
+            time.sleep(1)
+            continue
         trial, lock = begun
         with lock:
             _train(study, trial, search, session)

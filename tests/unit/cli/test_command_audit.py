@@ -25,7 +25,6 @@ class TestAudit:
         assert [row.split()[0] for row in rows] == ["edge"] * 3 + ["missing"] * 3
         first = gm.load_run(trained).audit().edges.iloc[0]
         assert rows[0].split()[1:3] == [first["source"], first["target"]]
-        assert "weights of the facts in this graph: affinity " in result.stderr
 
     def test_json_and_csv(self, command, train, trained, csv):
         shown = json.loads(command("audit", trained, "--top", "2", "--format", "json").stdout)

@@ -9,8 +9,9 @@ import pytest
 from optuna.trial import FixedTrial
 
 from gumbel_mpnn.runs import study
+from gumbel_mpnn.runs.session import Session
 from gumbel_mpnn.runs.spec import RunSpec
-from gumbel_mpnn.runs.store import find_records
+from gumbel_mpnn.runs.store import TRIALS, find_records
 from gumbel_mpnn.runs.study import (
     Pruner,
     Search,
@@ -176,14 +177,25 @@ class TestEveryTrialOnce:
         assert states(search) == ["FAIL", *["COMPLETE"] * 3]
         assert sorted(trial.number for trial in results(search)) == [1, 2, 3]
 
-    def test_a_trial_that_another_process_trains_is_left_alone(self, search, monkeypatch):
-        killed_at(1, monkeypatch, RuntimeError("broken"))
-        with pytest.raises(RuntimeError, match="broken"):
-            work_on(search)
-        with search.lock(0):
-            work_on(search)
+    def test_a_trial_that_another_process_trains_is_left_alone_and_waited_for(self, search, whole, monkeypatch):
+        opened = open_study(search)
+        trial, lock = study._begin(opened, search)
+
+        def the_other_ends(_):
             assert states(search) == ["RUNNING", "COMPLETE", "COMPLETE"]
+            study._train(opened, trial, search, Session(search.runs, TRIALS, "cpu"))
+            lock.lock.release()
+
+        monkeypatch.setattr(study.time, "sleep", the_other_ends)
         work_on(search)
+        assert found(search) == whole
+        assert states(search) == ["COMPLETE"] * 3
+
+    def test_a_trial_whose_process_died_while_others_waited_is_continued(self, search, whole, monkeypatch):
+        _, lock = study._begin(open_study(search), search)
+        monkeypatch.setattr(study.time, "sleep", lambda _: lock.lock.release())
+        work_on(search)
+        assert found(search) == whole
         assert states(search) == ["COMPLETE"] * 3
 
     def test_nothing_is_left_to_do_twice(self, search, no_training):

@@ -241,7 +241,7 @@ def _structure(run: Run, pairs: pd.DataFrame) -> dict[str, Any]:
     """
     data, given, learned = run.data, pairs["given"], pairs["learned"]
     ends = torch.tensor(pairs[["source", "target"]].to_numpy().T)
-    before, after = (_with_edges(data, ends[:, kind.to_numpy()]) for kind in (given, learned))
+    before, after = (_with_edges(data, ends[:, torch.tensor(kind.to_numpy())]) for kind in (given, learned))
     old, new = measure(before), measure(after)
     num_classes = class_count(data.y)
     kinds = None if run.settings.rewiring is None else run.measure_pairs()
