@@ -23,7 +23,7 @@ test: $(VENV)/.dev-installed
 reproduce: $(VENV)/.demo-installed
 	$(BIN)/python -m experiments $(NAME) $(OPTIONS)
 
-# About 25 minutes; writes its counts to docs/reliability.md. A short form is part of the tests.
+# About a quarter of an hour; writes its counts to docs/reliability.md. A short form is part of the tests.
 faults: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python tests/faults/long_form.py
 
